@@ -21,8 +21,11 @@ import click
 
 import edgewright
 from edgewright.board import unicorn as emulator
+from edgewright.board.machine import machine_for
+from edgewright.board.toolchain import toolchain
 from edgewright.emit import TARGETS, emit
 from edgewright.emit.firmware import measure
+from edgewright.emit.firmware.image import build_firmware
 from edgewright.emit.firmware.measurement import Emulator
 from edgewright.network import random_inputs
 
@@ -82,7 +85,9 @@ def mix(path: Path, core: str) -> dict[str, float]:
         patch.object(emulator, "_counter", watch.counter(emulator._counter)),
         patch.object(emulator, "_map_memory", watch.mapping(emulator._map_memory)),
     ):
-        measure(library, random_inputs(network, 1), emulator=Emulator.UNICORN, folder=folder, zig=False)
+        measure(library, random_inputs(network, 1), emulator=Emulator.UNICORN, zig=False)
+        machine, tools = machine_for(library.target, library.plan.lanes), toolchain(library.target, False)
+        build_firmware(library, machine, tools, Path(folder))
         code = disassembled(next(Path(folder).glob("*.elf")), core)
     addresses, counts = sorted(code), Counter[str]()
     for (begin, size), times in watch.blocks.items():

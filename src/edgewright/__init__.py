@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .verbs import map_model as map  # noqa: F401
     from .verbs import plan_app as app
     from .verbs import profile_model as profile
-else:  # the same names, each loaded with what it stands on when it is first asked for
+else:  # the same names, loaded on first use
     __getattr__, __dir__ = lazy_attributes(
         __name__,
         {
@@ -64,7 +64,7 @@ else:  # the same names, each loaded with what it stands on when it is first ask
 
 __version__ = "0.6.0"
 
-# `edgewright.map` is left out: an import of all names would hide Python's own.
+# `edgewright.map` is left out: a star import would hide Python's own `map`.
 __all__ = [
     "Board", "BoardError", "Buffer", "Compiled", "CustomOperator", "EdgewrightError", "Infeasible", "InputError",
     "Item", "Kernels", "LayoutProblem", "ModelError", "Network", "Options", "Pipeline", "Placement", "Plan", "Program",

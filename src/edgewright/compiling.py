@@ -1,4 +1,4 @@
-"""The compiler: from a model to the folder that is delivered, by planning, emission, verification and packaging."""
+"""Compiles a model to a package: planning, emission, verification and packaging."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from .complete_plan import complete, find_complete
 from .emit.figures import Figures, verdict
@@ -21,7 +22,7 @@ from .memory import critical_buffers, fit
 from .memory import plan as make_plan
 from .network import Network, Shape
 from .network.read import read
-from .planning import advising
+from .planning import advising, request_of
 from .platform import Board, load_board
 from .platform.target import TARGETS, Target, chosen_target
 from .program import Plan, checked, faults, load_plan, plan_text
@@ -31,7 +32,7 @@ from .report import compiled_page, refusal
 
 @dataclass(frozen=True)
 class Compiled:
-    """A library, what is known about it, and every file of its package by path."""
+    """A compiled library, its figures, and every file of its package by path."""
 
     library: Library
     figures: Figures
@@ -41,7 +42,7 @@ class Compiled:
         return f"Compiled('{self.library.name}' for {self.library.target.name}, {verdict(self.figures)})"
 
     def write(self, folder: str | Path, force: bool = False) -> None:
-        """Puts the package in `folder`; one that somebody else has filled is refused unless `force` is set."""
+        """Writes the package to `folder`; a folder with other files is refused unless `force` is set."""
         about = {
             "edgewright": version("edgewright"),
             "name": self.library.name,
@@ -52,40 +53,58 @@ class Compiled:
         write_folder(Path(folder), self.files, about, force)
 
 
+class CompileKeywords(TypedDict, total=False):
+    """Keywords of `compile_model` about the hardware, the library and how the model is read."""
+
+    board: str | Path | Board | None
+    target: str | Target | None
+    name: str | None  # of the library; by default the model's
+    options: Options | None  # rounding, kernels, optimisation
+    shapes: Mapping[str, Shape] | None  # of inputs whose shape the file leaves open
+    quantised_input: bool
+    quantised_output: bool
+    pull_rows: bool  # images arrive row by row
+    phases: bool | Collection[str]  # layers run row by row
+
+
 def compile_model(
     model: str | os.PathLike[str],
     output: str | Path | None = None,
     *,
-    board: str | Path | Board | None = None,
-    target: str | Target | None = None,
     plan: str | Path | Plan | None = None,
-    name: str | None = None,
-    options: Options | None = None,
+    request: PlanRequest | None = None,
     inputs: Sequence[Inputs] = (),
     check: bool = True,
-    shapes: Mapping[str, Shape] | None = None,
     force: bool = False,
-    pull_rows: bool = False,
-    phases: bool | Collection[str] = False,
-    quantised_input: bool = False,
-    quantised_output: bool = False,
-    request: PlanRequest | None = None,
+    **keywords: Unpack[CompileKeywords],
 ) -> Compiled:
     """The model as a C library, compared with the model's own runtime, and written to `output` if one is given.
 
-    It is made for `target`, or for the processor of `board`, or for this machine. `plan` is one made before; `inputs`
-    are tried besides random ones; `check` switches the comparison off; with `pull_rows` images come row by row, with
-    `phases` layers run row by row. `quantised_input` and `quantised_output` leave the conversions at the model's ends
-    to the caller, as `read_model` says. `request` says more about the plan: limits on RAM and on extra work, tiles.
+    The library is for `target`, or for the processor of `board`, or for this machine. `plan` is a finished plan to use;
+    otherwise `request` says what the plan should be like, or `pull_rows` and `phases` do. The comparison uses `inputs`
+    besides random ones; `check=False` skips it. `force` writes into a folder that holds other files. `quantised_input`
+    and `quantised_output` leave the conversions at the model's ends to the caller, as `read_model` does. See
+    `CompileKeywords` for the other keywords.
     """
+    if unknown := keywords.keys() - CompileKeywords.__annotations__.keys():
+        raise TypeError(f"compile_model() got an unexpected keyword argument '{min(unknown)}'")
     if output is not None:
         check_folder(Path(output), force)
-    network = read(model, shapes=shapes, quantised_input=quantised_input, quantised_output=quantised_output)
+    network = read(
+        model,
+        shapes=keywords.get("shapes"),
+        quantised_input=keywords.get("quantised_input", False),
+        quantised_output=keywords.get("quantised_output", False),
+    )
+    pull_rows, phases = keywords.get("pull_rows", False), keywords.get("phases", False)
     if request is None:
-        request = PlanRequest(pull_rows=pull_rows, phases=phases if isinstance(phases, bool) else tuple(phases))
+        request = request_of(pull_rows=pull_rows, phases=phases)
     elif pull_rows or phases:
         raise InputError("give pull_rows and phases as part of the request, or no request")
-    library, hardware = make_library(network, board, target, plan, name, options, request)
+    board, target = keywords.get("board"), keywords.get("target")
+    library, hardware = make_library(
+        network, board, target, plan, keywords.get("name"), keywords.get("options"), request
+    )
     figures = verify(library, model, inputs, board=hardware) if check else predicted(library, hardware)
     before = plain_plan(library.plan, network, hardware)
     compiled = package(library, figures, hardware, request.ram, before)
@@ -103,7 +122,7 @@ def make_library(
     options: Options | None = None,
     request: PlanRequest | None = None,
 ) -> tuple[Library, Board | None]:
-    """The library, and the board it is for; an error when it does not fit there, with its code and its stack."""
+    """The library and the board it is for; an error if it does not fit there with its code and stack."""
     found = load_plan(plan) if isinstance(plan, str | Path) else plan
     hardware = _board(board, found)
     of_plan = found.target if found and board is None else None
@@ -137,7 +156,7 @@ def package(
     ram: int | None = None,
     before: Plan | None = None,
 ) -> Compiled:
-    """The library with all its build files and the report, which compares the plan with the one before."""
+    """The library with its build files and the report; the report compares its plan with `before`."""
     plan = library.plan
     limits = fit(plan, board, ram)
     page = compiled_page(
@@ -153,14 +172,14 @@ def package(
 
 
 def plain_plan(plan: Plan, network: Network, board: Board | None = None) -> Plan | None:
-    """What a plan in parts is compared with: order and layout of whole layers. Nothing where layers are whole."""
+    """The baseline of a plan in parts: best order and layout of whole layers. None if layers are whole."""
     if not plan.is_in_parts:
         return None
     return make_plan(network, board, plain=True, explain=False, alignment=plan.alignment)
 
 
 def _board(board: str | Path | Board | None, plan: Plan | None) -> Board | None:
-    """The board that was named, or else the one that the plan was made for."""
+    """The given board, or the one that the plan was made for."""
     if isinstance(board, Board):
         return board
     name = board if board is not None else plan.board if plan else None

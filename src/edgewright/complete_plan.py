@@ -1,6 +1,6 @@
 """Plans that are complete for their target: kernels selected, weights packed, code size and stack as linked.
 
-Where a plan fits the RAM but its stack does not fit beside it, the search is repeated with the stack reserved.
+If a plan fits the RAM but its stack does not fit beside it, the search is repeated with the stack reserved.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from .program import Plan
 from .program.options import Options
 from .progress import tell
 
-ROUNDS = 4  # plans that are linked until arenas and stack fit together
+ROUNDS = 4  # plans linked at most until arenas and stack fit together
 
 
 @dataclass(frozen=True)
 class CompletePlan:
-    """A library with its complete plan, and what the search found besides."""
+    """A library with its complete plan, and the results of the search."""
 
     library: Library
-    not_counted: str = ""  # why code and stack are not; empty where they are
-    found: FoundPlan | None = None  # what a search came by
+    not_counted: str = ""  # why code and stack are missing; empty if they are known
+    found: FoundPlan | None = None  # the result of the search, if there was one
 
     @property
     def plan(self) -> Plan:
@@ -43,7 +43,7 @@ class CompletePlan:
 def complete(
     plan: Plan, network: Network, target: Target, options: Options | None = None, name: str | None = None
 ) -> CompletePlan:
-    """The plan with all that emission and the linker tell about it."""
+    """Completes the plan with the results of emission and linking."""
     library = emit(plan, target, network, name, options)
     obstacle = _obstacle(library)
     if not obstacle:
@@ -62,9 +62,9 @@ def find_complete(
     *,
     compare: bool = False,
 ) -> CompletePlan:
-    """The plan that was asked for, complete; one that fits the RAM with its stack, where there is such a plan.
+    """A complete plan for the request, which fits the RAM together with its stack if such a plan is found.
 
-    With `compare`, a plan of whole layers says what layers in parts would take.
+    With `compare`, a plan of whole layers also says what layers in parts would need.
     """
     stack = 0
     for _ in range(ROUNDS):
@@ -80,7 +80,7 @@ def find_complete(
 
 
 def _find_beside(network: Network, request: PlanRequest, board: Board | None, target: Target, stack: int) -> FoundPlan:
-    """The plan that leaves so many bytes of RAM to the stack."""
+    """A plan that leaves this many bytes of RAM to the stack."""
     if not stack:
         return find(network, request, board, target)
     if request.ram is not None:
@@ -94,7 +94,7 @@ def _find_beside(network: Network, request: PlanRequest, board: Board | None, ta
 
 
 def _with_stack(board: Board, stack: int) -> Board:
-    """The board as if the stack lay there already: in the smallest memory that holds it."""
+    """The board with the stack's bytes taken from the smallest memory that holds it."""
     able = [memory for memory in board.ram if memory.usable > stack]
     if not able:
         return board
@@ -106,7 +106,7 @@ def _with_stack(board: Board, stack: int) -> Board:
 
 
 def _obstacle(library: Library) -> str:
-    """Why the library cannot be linked for its target; empty where it can."""
+    """Why the library cannot be linked for its target; empty if it can."""
     if calls_cmsis_nn(library.files):
         return "the code calls CMSIS-NN, which the project brings"
     if library.target.is_portable:

@@ -1,6 +1,6 @@
-"""CP-SAT, loaded when a model is first built, and the one way in which it is asked: so that answers repeat.
+"""CP-SAT, loaded on first use and always asked for repeatable answers.
 
-It is an extra: without it, plans come from searches of our own, which prove less.
+It is an extra: without it, our own searches find plans, with weaker proofs.
 """
 
 from __future__ import annotations
@@ -10,25 +10,26 @@ from typing import TYPE_CHECKING
 from .interrupts import interruptible
 from .lazy import is_installed, lazy_module
 
-EXTRA = "solver"  # of this package, which brings OR-Tools
+EXTRA = "solver"  # the extra of this package that installs OR-Tools
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 else:
-    cp_model = lazy_module("ortools.sat.python.cp_model", EXTRA)  # pandas behind it takes long to load
+    cp_model = lazy_module("ortools.sat.python.cp_model", EXTRA)  # slow to load, because of pandas
 
 __all__ = ["EXTRA", "cp_model", "has_solver", "repeatable_solver", "solve"]
 
 
 def has_solver() -> bool:
-    """Whether OR-Tools is installed, with CP-SAT and the flows that bounds come from."""
+    """Whether OR-Tools is installed, with CP-SAT and the flow solvers for bounds."""
     return is_installed("ortools")
 
 
 def repeatable_solver(work: float, **parameters: int) -> cp_model.CpSolver:
-    """A solver that gives the same answer on every machine: one worker, and `work` in deterministic time, not seconds.
+    """A solver with the same answer on every machine: one worker, limited by deterministic time (`work`) rather than
+    seconds.
 
-    Other `parameters` are CP-SAT's own.
+    `parameters` are passed to CP-SAT.
     """
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
@@ -39,6 +40,6 @@ def repeatable_solver(work: float, **parameters: int) -> cp_model.CpSolver:
 
 
 def solve(solver: cp_model.CpSolver, model: cp_model.CpModel) -> int:
-    """The solver's status at its end; an interrupt ends it."""
-    solver.parameters.catch_sigint_signal = False  # an interrupt is for whoever plans, not for one solution
+    """Solves the model and returns the final status; an interrupt ends the search."""
+    solver.parameters.catch_sigint_signal = False  # an interrupt ends the whole planning, not one solution
     return interruptible(lambda: solver.solve(model), solver.stop_search)

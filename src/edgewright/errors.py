@@ -1,13 +1,13 @@
-"""Everything this package raises on purpose.
+"""All exceptions that this package raises on purpose.
 
 EdgewrightError
-├── ModelError        the model breaks a rule we can name
-│   ├── Unsupported   the model is fine; we do not handle it (yet)
-│   └── OpenSizes     the file leaves sizes of inputs open; options that would set them
-├── BoardError        a board file breaks a rule, or names a board we do not know
-├── InputError        a file or value given by the user that is neither model nor board
-│   └── Damaged       a file of ours that is not as it was written
-├── Infeasible        no plan fits the target; the message carries what to relax
+├── ModelError        the model breaks a rule
+│   ├── Unsupported   the model is valid, but not handled
+│   └── OpenSizes     the file leaves sizes of inputs open; the error lists options that set them
+├── BoardError        a board file breaks a rule, or the board is unknown
+├── InputError        another file or value given by the user cannot be used
+│   └── Damaged       one of our own files was changed or truncated
+├── Infeasible        no plan fits the target; the message says what to relax
 └── RunError          a run ended early; the message names the frame and the layer
 
 Each message says what is wrong, where, and what to try. Our own bugs are assertions and keep their trace.
@@ -15,19 +15,19 @@ Each message says what is wrong, where, and what to try. Our own bugs are assert
 
 
 class EdgewrightError(Exception):
-    """Base class, so that a caller can catch all of ours and nothing else."""
+    """The base class of all exceptions that this package raises on purpose."""
 
 
 class ModelError(EdgewrightError):
-    """The model breaks a rule we can name."""
+    """The model breaks a rule."""
 
 
 class Unsupported(ModelError):
-    """The model is valid, but uses something we do not handle."""
+    """The model is valid, but uses something that is not handled."""
 
 
 class OpenSizes(ModelError):
-    """Inputs whose sizes a file leaves open; `options` of the command line would set them all."""
+    """The file leaves sizes of inputs open; `options` are command-line options that would set them."""
 
     def __init__(self, message: str, options: str = "") -> None:
         super().__init__(message)
@@ -43,7 +43,7 @@ class InputError(EdgewrightError):
 
 
 class Damaged(InputError):
-    """A plan or a deployment is not as it was made: `what` is wrong with it, in words that fit into a sentence."""
+    """A plan or deployment file was changed after it was written; `what` is wrong with it, as part of a sentence."""
 
     def __init__(self, what: str, thing: str = "plan") -> None:
         super().__init__(f"the {thing} is damaged: {what}; make it anew")

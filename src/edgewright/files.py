@@ -1,4 +1,5 @@
-"""Files: read errors as one sentence, paths checked before any work is done, and several files written all or none."""
+"""File access for the whole tool: read errors as one sentence, output paths checked early, several files written all or
+none."""
 
 from __future__ import annotations
 
@@ -14,16 +15,17 @@ from .errors import InputError
 from .interrupts import uninterrupted
 
 MODEL_ADVICE = "give the path of an .onnx or .tflite model"
-NAME_BYTES = 255  # of a file's name, where the system does not say
+NAME_BYTES = 255  # bytes of a file name, if the system does not report its limit
 
 
 def is_special(path: str | Path) -> bool:
-    """Whether it is a pipe, a socket or a device: opening one could wait for ever."""
+    """Whether the path is a pipe, a socket or a device; opening one could block forever."""
     return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
 def read_file(path: str | Path, advice: str, most: int = -1) -> bytes:
-    """The bytes of a regular file, or the first `most` of them; an error says why not, and ends with the advice."""
+    """The content of a regular file, or its first `most` bytes; errors say why it cannot be read and end with the
+    advice."""
     try:
         if is_special(path):
             raise InputError(f"'{path}' is no regular file; {advice}")
@@ -38,15 +40,16 @@ def read_file(path: str | Path, advice: str, most: int = -1) -> bytes:
 
 
 def write_atomic(path: str | Path, content: str | bytes) -> Path:
-    """The path, once it holds all of `content`. A failure leaves what was there before, and nothing else."""
+    """Writes the file and returns its path. If writing fails, the old content stays."""
     write_together({Path(path): content})
     return Path(path)
 
 
 def write_together(files: Mapping[Path, str | bytes]) -> None:
-    """Writes every file or none: each goes to a temporary file beside its target before the first is put in place.
+    """Writes all files or none: each goes to a temporary file beside its target before the first one is moved into
+    place.
 
-    A link is followed; what is no ordinary file, such as /dev/stdout, is written to directly and last.
+    Links are followed; special files such as /dev/stdout are written directly and last.
     """
     ready: dict[Path, str] = {}
     direct: dict[Path, bytes] = {}
@@ -72,7 +75,7 @@ def write_together(files: Mapping[Path, str | bytes]) -> None:
         raise InputError(f"cannot write '{path}': {error.strerror or error}") from error
     finally:
         for temporary in ready.values():
-            with suppress(OSError):  # in place
+            with suppress(OSError):  # already moved into place
                 os.unlink(temporary)
 
 
@@ -138,7 +141,8 @@ def make_folder(path: Path) -> None:
 
 
 def check_file(path: Path, makes_folders: bool = False) -> None:
-    """An error where no file could be written at this path; with `makes_folders`, those above it are made first."""
+    """Raises an error if no file could be written at this path; with `makes_folders`, missing parent folders are
+    created."""
     try:
         target = _target(path)
         if makes_folders and not target.parent.exists():
@@ -156,7 +160,7 @@ def check_file(path: Path, makes_folders: bool = False) -> None:
 
 
 def check_folder(path: Path) -> None:
-    """An error where no folder could be made at this path, or no file in it."""
+    """Raises an error if no folder could be created at this path, or no file in it."""
     try:
         if path.is_symlink() and not path.exists():
             raise InputError(f"'{path}' is a link that leads nowhere; give another folder with -o")
@@ -171,7 +175,7 @@ def check_folder(path: Path) -> None:
 
 
 def _target(path: Path) -> Path:
-    """Where a file goes: where links lead, unless it is a device or a pipe."""
+    """The file to write: the target of links, unless it is a device or a pipe."""
     if is_special(path):
         return path
     target = _resolved(path)
@@ -183,18 +187,18 @@ def _target(path: Path) -> Path:
 def _resolved(path: Path) -> Path:
     try:
         return path.resolve()
-    except RuntimeError:  # what Python calls links that lead in a circle
+    except RuntimeError:  # raised by Python for circular links
         raise OSError(None, "links lead in a circle") from None
 
 
 def _check_names(target: Path, path: Path) -> None:
-    """The system says "too long" where the folders exist; where they do not, it is counted here."""
+    """The system reports names that are too long only where the folders exist, so the length is checked here."""
     if any(len(os.fsencode(part)) > NAME_BYTES for part in target.parts):
         raise InputError(f"cannot write '{path}': File name too long")
 
 
 def _try(folder: Path) -> None:
-    """Makes a file there, which only the system knows for sure to be possible, and takes it away."""
+    """Creates and removes a file in the folder: the only reliable check of permissions."""
     handle, name = tempfile.mkstemp(dir=folder, prefix=".edgewright-")
     os.close(handle)
     os.unlink(name)

@@ -1,4 +1,4 @@
-"""Ctrl-C where Python alone acts too late or too early: in searches, in long calls into C, while files are written."""
+"""Ctrl-C during searches, long calls into C and file writes, where Python's own handling is too late or too early."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from types import FrameType
 from typing import TypeVar
 
 _T = TypeVar("_T")
-_MOMENT = 0.05  # seconds until one looks again
+_MOMENT = 0.05  # seconds between checks
 _STOPPING = b"\nstopping; Ctrl-C again to discard\n"
 
 
 class Discarded(BaseException):
-    """A second Ctrl-C: what a search has found is not wanted either. No KeyboardInterrupt, which searches catch."""
+    """A second Ctrl-C: discard the results of the search too. Not a KeyboardInterrupt, because searches catch these."""
 
 
 @dataclass
 class _Searches:
-    """What a signal finds: how many searches are under way, and whether they were told to stop."""
+    """The number of running searches, and whether they were asked to stop."""
 
     running: int = 0
     are_stopping: bool = False
@@ -34,7 +34,7 @@ _searches = _Searches()
 
 @contextmanager
 def keeping_best() -> Iterator[None]:
-    """A search inside it catches KeyboardInterrupt and gives the best it has found."""
+    """A search inside the block catches KeyboardInterrupt and returns its best result."""
     _searches.running += 1
     try:
         yield
@@ -43,7 +43,7 @@ def keeping_best() -> Iterator[None]:
 
 
 def on_interrupt(_number: int, _frame: FrameType | None) -> None:
-    """The command's handler: a search is said to stop at once; a second Ctrl-C ends it with nothing."""
+    """The command's signal handler: announces that the search stops; a second Ctrl-C discards its results."""
     if _searches.are_stopping:
         raise Discarded
     if _searches.running:
@@ -54,16 +54,16 @@ def on_interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def interruptible(call: Callable[[], _T], stop: Callable[[], object]) -> _T:
-    """What a long call into C gives, made in a thread of its own: an interrupt stops it, and waits for no end.
+    """The result of a long call into C, which runs in its own thread so that an interrupt can stop it.
 
-    Waits are short, since a signal that comes just before one does not end it; `stop` is asked again and again, since a
-    call that has not quite begun does not hear it.
+    The main thread waits in short intervals, because a signal just before a wait does not end it. `stop` is called
+    repeatedly, because a call that has not fully started ignores it.
     """
     if threading.current_thread() is not threading.main_thread():
         return call()
     found: list[_T] = []
     errors: list[BaseException] = []
-    ended = threading.Event()  # not Thread.join, after whose interruption Python takes the thread for ended
+    ended = threading.Event()  # not Thread.join: after an interrupt Python considers the thread finished
     is_wanted, has_begun = True, False
 
     def work() -> None:
@@ -72,7 +72,7 @@ def interruptible(call: Callable[[], _T], stop: Callable[[], object]) -> _T:
         try:
             if is_wanted:
                 found.append(call())
-        except BaseException as error:  # told to whoever waits
+        except BaseException as error:  # passed on to the waiting thread
             errors.append(error)
         ended.set()
 
@@ -80,7 +80,7 @@ def interruptible(call: Callable[[], _T], stop: Callable[[], object]) -> _T:
         threading.Thread(target=work, name="edgewright-call", daemon=True).start()
         while not ended.wait(_MOMENT):
             pass
-    except BaseException:  # an interrupt, or whatever else a signal raises
+    except BaseException:  # an interrupt, or another exception from a signal handler
         is_wanted = False
         while has_begun and not ended.is_set():
             stop()
@@ -93,7 +93,7 @@ def interruptible(call: Callable[[], _T], stop: Callable[[], object]) -> _T:
 
 @contextmanager
 def redeliver_interrupts() -> Iterator[None]:
-    """Interrupts that Python drops, since they come while it calls back for an object that goes, come again."""
+    """Re-raises a KeyboardInterrupt that Python swallowed inside a destructor."""
     before = sys.unraisablehook
 
     def again(dropped: sys.UnraisableHookArgs) -> None:
@@ -113,7 +113,7 @@ def redeliver_interrupts() -> Iterator[None]:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Interrupts wait until the block has ended."""
+    """Delays interrupts until the block has ended."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""Modules and attributes that are imported on first use, so that slow imports cost only those who need them."""
+"""Modules and attributes that are imported on first use, because they are slow to load."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _PEOPLE_SAY = {"ai_edge_litert": "LiteRT", "ortools": "OR-Tools"}
 
 
 class _LazyModule(ModuleType):
-    """Stands for a module until one of its attributes is looked at.
+    """A placeholder that imports its module when an attribute is accessed.
 
-    It stays out of `sys.modules`: there, an import statement would load it and lose an interrupt that comes meanwhile.
+    It is not in `sys.modules`: there, an import statement would load the module and swallow an interrupt meanwhile.
     """
 
     def __init__(self, name: str, extra: str) -> None:
@@ -33,12 +33,12 @@ class _LazyModule(ModuleType):
 
 
 def missing_package(package: str, extra: str) -> str:
-    """What to say where a package of an extra is needed and not there."""
+    """The error message for a missing package of an extra."""
     return f"this needs {_PEOPLE_SAY.get(package, package)}, which is not installed: pip install 'edgewright[{extra}]'"
 
 
 def load_package(name: str, extra: str) -> Any:
-    """The module; where it is of an extra and missing, an error that names the extra."""
+    """The imported module; if it belongs to an extra and is missing, an error names the extra."""
     try:
         return import_module(name)
     except ImportError as error:
@@ -48,14 +48,14 @@ def load_package(name: str, extra: str) -> Any:
 
 
 def is_installed(package: str) -> bool:
-    """Whether a top-level package could be imported; nothing is loaded."""
+    """Whether a top-level package can be imported; does not load it."""
     return find_spec(package) is not None
 
 
 def lazy_module(name: str, extra: str = "") -> ModuleType:
-    """The module, which is loaded at the first look at one of its attributes.
+    """A module that is loaded when one of its attributes is first accessed.
 
-    A module of an `extra` may be missing: then using it is an error that says how to install it.
+    With `extra`, a missing module is an error that says how to install it.
     """
     return _LazyModule(name, extra)
 
@@ -63,10 +63,10 @@ def lazy_module(name: str, extra: str = "") -> ModuleType:
 def lazy_attributes(
     package: str, homes: Mapping[str, tuple[str, ...]]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package whose names are loaded at the first look (PEP 562).
+    """`__getattr__` and `__dir__` for a package whose names are loaded on first use (PEP 562).
 
-    `homes` lists, for each module inside, the names that come from it: `name`, or `name=its name there`. A module with
-    no names is given itself.
+    `homes` lists the names of each inner module: `name`, or `name=its name there`. A module without names is itself the
+    value.
     """
     found: dict[str, tuple[str, str]] = {}
     for home, names in homes.items():

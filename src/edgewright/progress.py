@@ -1,4 +1,4 @@
-"""What long computations are doing, told to whoever listens: nothing is passed through the functions between."""
+"""Progress of long computations, reported to a listener without passing it through every function."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-Listener = Callable[[str, float | None], object]  # (what is done, the share that is done or None)
+Listener = Callable[[str, float | None], object]  # (description, share done or None)
 
 _LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 def tell(what: str, share: float | None = None) -> None:
-    """Says what begins now, and which share of it is done where that is known."""
+    """Reports what begins now, and the share that is done if it is known."""
     if (listener := _LISTENER.get()) is not None:
         listener(what, share)
 
 
 @contextmanager
 def listening(listener: Listener | None) -> Iterator[None]:
-    """Has the listener called while the block runs."""
+    """Calls the listener while the block runs."""
     token = _LISTENER.set(listener)
     try:
         yield

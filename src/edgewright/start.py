@@ -1,4 +1,4 @@
-"""Where the installed command begins: Ctrl-C ends it without a traceback from the first line to the last."""
+"""The entry point of the installed command: Ctrl-C ends it without a traceback at any time."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import signal
 
 
 def run() -> None:
-    """The command. While it is loaded, and after its end, an interrupt just ends the process."""
-    is_heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # not in the background of a shell
+    """Runs the command. While it is loading and after it ends, an interrupt ends the process silently."""
+    is_heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # not a background job of a shell
     if is_heard:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from .cli import main

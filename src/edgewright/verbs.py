@@ -1,4 +1,4 @@
-"""The verbs `inspect`, `profile`, `map` and `app` of the command line as functions of Python."""
+"""Python functions for the verbs `inspect`, `profile`, `map` and `app`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Model: TypeAlias = Network | str | os.PathLike[str] | bytes | onnx.ModelProto
 
 
 def inspect_model(model: Model, *, shapes: Mapping[str, Shape] | None = None) -> dict[str, object]:
-    """What is in a model: inputs, outputs, layers with their sizes and work, as `inspect --json` prints it."""
+    """The contents of a model as `inspect --json` prints them: inputs, outputs, layers with their sizes and work."""
     return summary(_network(model, shapes))
 
 
@@ -41,7 +41,7 @@ def profile_model(
     lanes: int | None = None,
     shapes: Mapping[str, Shape] | None = None,
 ) -> Profile:
-    """The time of each layer: measured on this machine with up to so many lanes, or estimated for a board."""
+    """The time of each layer: measured on this machine with up to `lanes` lanes, or estimated for a board."""
     network, hardware = _network(model, shapes), _board(board)
     if hardware is None:
         return measured_here(network, (), lanes)
@@ -59,9 +59,9 @@ def map_model(
     goal: MappingGoal = ANY_GOAL,
     shapes: Mapping[str, Shape] | None = None,
 ) -> MappingAnswer:
-    """Which processors run which layers, and how many frames a second that gives: the fastest mapping, or by the goal.
+    """The mapping of layers to processors with the highest throughput, or the best one for `goal`.
 
-    `times` is a profile made before; without one the layers are timed as `profile` does.
+    `times` is an existing profile; without one the layers are timed as by `profile_model`.
     """
     network, hardware = _network(model, shapes), _board(board)
     profile = load_profile(Path(times)) if isinstance(times, str | Path) else times
@@ -71,7 +71,8 @@ def map_model(
 
 
 def plan_app(path: str | Path, *, ram: int | str | None = None, progress: Listener | None = None) -> AppOutcome:
-    """Several networks in one memory, as a file describes them; Infeasible where limits or deadlines cannot be kept."""
+    """Plans several networks in one memory, as a file describes them; raises Infeasible if limits or deadlines cannot
+    be kept."""
     with listening(progress):
         return plan_application(load_application(Path(path)), None if ram is None else parse_size(ram))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
 import pytest
 
 from edgewright import samples
@@ -16,6 +15,7 @@ from edgewright.emit.deployment.trial import LibraryTrial, TrialScript
 from edgewright.errors import InputError
 from edgewright.network import random_inputs
 from edgewright.network.kernels import execute
+from tests.helpers.onnx_session import onnx_session
 
 NAMES = ("detect", "classify", "landmarks")
 
@@ -33,7 +33,7 @@ def relation(kind: str, first: str, second: str, more: str) -> str:
 
 def trained(folder: Path, name: str, image: np.ndarray) -> np.ndarray:
     """What onnxruntime computes with the file; the image is channels last."""
-    session = onnxruntime.InferenceSession(folder / f"{name}.onnx")
+    session = onnx_session(folder / f"{name}.onnx")
     return session.run(None, {session.get_inputs()[0].name: image.transpose(0, 3, 1, 2)})[0]
 
 

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from edgewright import samples
 from edgewright.cli import main
+from tests.helpers.onnx_session import onnx_session
 from tests.helpers.parameters import corpus_models
 from tests.helpers.tools import on_board
 
@@ -194,9 +195,7 @@ def test_run_on_the_virtual_board(model, tmp_path):
     assert "instructions" in result.output and "stack" in result.output and "Dense" in result.output
     data = json.loads(run(*arguments, "--json").output)
     np.testing.assert_allclose(np.load(tmp_path / "y.npz")["Dense"], data["outputs"]["Dense"], rtol=1e-5)
-    import onnxruntime
-
-    [expected] = onnxruntime.InferenceSession(str(model)).run(None, {"input": x})
+    [expected] = onnx_session(str(model)).run(None, {"input": x})
     np.testing.assert_allclose(data["outputs"]["Dense"], expected, rtol=1e-3, atol=1e-4)
     assert data["instructions"] > 0 and data["ram_linked"] == 16640
 

@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from click.testing import CliRunner
 
@@ -15,6 +14,7 @@ from edgewright.cli import main
 from edgewright.network.operators import Lrn
 from edgewright.samples.builder import ModelBuilder
 from tests.helpers import tflite_models as tfl
+from tests.helpers.onnx_session import onnx_session
 
 SHAPE = (6, 20, 1)  # channels, height, width: windows of sensor data
 
@@ -33,7 +33,7 @@ def given(tmp_path_factory):
     model = small_model()
     onnx.save(model, folder / "model.onnx")
     x = np.random.default_rng(1).standard_normal((90, *SHAPE), np.float32)
-    session = onnxruntime.InferenceSession(model.SerializeToString())
+    session = onnx_session(model)
     y = np.array([session.run(None, {"input": each[None]})[0].argmax() for each in x])
     np.savez(folder / "data.npz", x=x[..., 0].transpose(0, 2, 1), y=y)
     return folder
@@ -50,7 +50,7 @@ def test_accuracy_before_and_after(given, tmp_path):
     said = json.loads(done.stdout)
     assert said["calibration_samples"] == 30 and said["evaluated_samples"] == 60
     assert said["accuracy_before"] == 1  # labels are the model's own classes
-    session = onnxruntime.InferenceSession(tmp_path / "int8.onnx")
+    session = onnx_session(tmp_path / "int8.onnx")
     with np.load(given / "data.npz") as data:
         x, y = data["x"].transpose(0, 2, 1)[..., None], data["y"]
     rest = [at for at in range(90) if at % 3]  # every third one gave the ranges

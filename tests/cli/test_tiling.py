@@ -166,7 +166,7 @@ def test_a_plan_made_before_is_carried_out_as_it_is(models, verb, options, tmp_p
 
 @pytest.mark.parametrize("verb", ["compile", "run"])
 def test_a_front_is_not_compiled_as_a_whole(models, verb):
-    misused(run(verb, models[SMALL], "--pareto"), "writes each to a file, --plan carries one out")
+    misused(run(verb, models[SMALL], "--pareto"), "writes each to a file, --plan uses one of them")
 
 
 def test_choices_that_do_not_exist(models):

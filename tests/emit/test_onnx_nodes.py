@@ -22,9 +22,9 @@ from edgewright.memory import plan as make_plan
 from edgewright.network import Network
 from edgewright.network.onnx_format.table import STANDARD
 from edgewright.network.reference import to_file_layout, to_our_layout
-from tests.emit.onnx_node_cases import NodeCase, array, node_cases, read_case
 from tests.helpers.emitting import WARNINGS
 from tests.helpers.emitting_batch import build_together
+from tests.helpers.onnx_node_cases import NodeCase, array, node_cases, read_case
 
 PAGE = Path(__file__).parents[2] / "docs" / "onnx-node-tests.md"
 FAMILIES = ("cortex-m7", "rv32imc", "host")  # all run on this machine; vector code takes the compiler minutes

@@ -34,7 +34,7 @@ RELU = Clamp(0.0)
 
 
 def maker_of(network: Network, target: str = "cortex-m4") -> PlanMaker:
-    return PlanMaker(network, Timing(target), None, None, False)
+    return PlanMaker(network, Timing(target), PlanRequest())
 
 
 class Int8:

@@ -309,6 +309,14 @@ def test_what_the_driver_points_to_lies_at_one_address_in_every_image(
     assert differences
 
 
+# Zig takes long: quickly, one target of each architecture.
+COMPILERS = [
+    pytest.param(target, zig, id=f"{target}-{'zig' if zig else 'gcc'}", marks=[pytest.mark.slow] * (zig and slow))
+    for target, slow in (("rv32imc", False), ("cortex-m0plus", True), ("cortex-m4", False))
+    for zig in (False, True)
+]
+
+
 def _with_compiler(monkeypatch: pytest.MonkeyPatch, zig: bool) -> None:
     """The drivers' compiler: GCC or Zig, whichever the machine would prefer; a skip where it is not there."""
     try:
@@ -319,8 +327,7 @@ def _with_compiler(monkeypatch: pytest.MonkeyPatch, zig: bool) -> None:
     monkeypatch.setattr("edgewright.hal.verify.build.toolchain", partial(toolchain, zig=zig))
 
 
-@pytest.mark.parametrize("zig", [False, True], ids=["gcc", "zig"])
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("target", "zig"), COMPILERS)
 def test_arguments_go_where_the_processor_expects_them(target: str, monkeypatch: pytest.MonkeyPatch, zig: bool) -> None:
     """64-bit values, narrow ones, and more than registers hold."""
     _with_compiler(monkeypatch, zig)

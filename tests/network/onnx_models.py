@@ -13,6 +13,7 @@ from onnx import helper, numpy_helper
 from edgewright.network import Array, Network
 from edgewright.network.kernels import execute
 from edgewright.network.onnx_format import read_onnx
+from tests.helpers.onnx_session import onnx_session
 
 onnxruntime.set_default_logger_severity(4)
 
@@ -64,10 +65,7 @@ def one_node(
 
 
 def onnxruntime_results(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> dict[str, Array]:
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
+    session = onnx_session(model, optimised=False)
     names = [output.name for output in session.get_outputs()]
     return dict(zip(names, session.run(names, dict(feeds)), strict=True))
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -76,11 +75,9 @@ from edgewright.network.operators import (
 from edgewright.network.region import Region
 from edgewright.network.tensor import Array, DType, Tensor
 from tests.helpers.kernel_cases import CASES, Case, cases, result_for, run, tensors_for
+from tests.helpers.onnx_session import onnx_session
 
 NHWC, NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
-QUIET = onnxruntime.SessionOptions()
-QUIET.log_severity_level = 3
-QUIET.intra_op_num_threads = 1
 
 
 def onnx_run(nodes: list[onnx.NodeProto], feeds: dict[str, Array], opset: int = 20) -> Array:
@@ -96,8 +93,7 @@ def onnx_run(nodes: list[onnx.NodeProto], feeds: dict[str, Array], opset: int = 
         opset_imports=[helper.make_opsetid("", opset)],
         ir_version=9,
     )
-    session = onnxruntime.InferenceSession(model.SerializeToString(), QUIET, providers=["CPUExecutionProvider"])
-    result: Array = session.run(["y"], feeds)[0]
+    result: Array = onnx_session(model).run(["y"], feeds)[0]
     return result
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import os
-import pkgutil
-import warnings
 import zlib
 from typing import Any
 
@@ -22,6 +19,7 @@ from edgewright.network.kernels import execute
 from edgewright.network.onnx_format import read_onnx
 from edgewright.network.onnx_format.table import MICROSOFT, STANDARD
 from edgewright.network.operators import Dequantize
+from tests.helpers.onnx_node_cases import node_suite
 from tests.network.onnx_models import assert_agrees, model_of, one_node
 
 RNG = np.random.default_rng(7)
@@ -608,21 +606,11 @@ def test_dequantized_weights_stay_quantised_constants() -> None:
 # The ONNX project's own tests
 
 # Slow to generate (half a minute); pools are compared with onnxruntime above.
-SLOW_MODULES = {"averagepool", "maxpool", "lppool"}
+SLOW_MODULES = frozenset({"averagepool", "maxpool", "lppool"})
 # One of five is tried by `make test`; the expanded ones are operators written out as others.
 HUNDREDS = ("_expanded", "test_attention_", "test_sce_")
 # Where onnxruntime, which is our reference, differs from the ONNX project's expectation, or float16 would be rounded.
 DIFFERENT = {f"test_resize_downsample_scales_{mode}_align_corners" for mode in ("linear", "cubic")}
-
-
-def _node_cases() -> list[Any]:
-    package = importlib.import_module("onnx.backend.test.case.node")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for module in pkgutil.iter_modules(package.__path__):
-            if module.name not in SLOW_MODULES:
-                importlib.import_module(f"{package.__name__}.{module.name}")
-    return [case for case in package._NodeTestCases if case.data_sets and case.model.graph.input]
 
 
 def _array(value: Any) -> Array:
@@ -649,7 +637,9 @@ def _with_parameters_baked(case: Any) -> onnx.ModelProto | None:
 def test_onnx_node_tests_are_right_or_refused() -> None:
     right: set[str] = set()
     wrong: list[str] = []
-    for case in _node_cases():
+    for case in node_suite(SLOW_MODULES):
+        if not case.data_sets or not case.model.graph.input:
+            continue
         if any(kind in case.name for kind in ("bfloat16", "BFLOAT16", "bf16", "FLOAT16")) or case.name in DIFFERENT:
             continue
         if not THOROUGH and any(kind in case.name for kind in HUNDREDS) and zlib.crc32(case.name.encode()) % 5:

@@ -7,7 +7,6 @@ from typing import get_args
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
@@ -50,6 +49,7 @@ from edgewright.network.passes import run
 from edgewright.network.read import read_bytes
 from edgewright.network.reference import to_file_layout, to_our_layout
 from tests.helpers.kernel_cases import CASES, Case, cases
+from tests.helpers.onnx_session import onnx_session
 from tests.helpers.random_networks import networks
 from tests.network.passes_networks import Literal, results
 
@@ -58,11 +58,7 @@ quick = settings(max_examples=12, deadline=None, suppress_health_check=list(Heal
 
 
 def run_onnx(model: onnx.ModelProto | Path, inputs: dict[str, Array]) -> dict[str, Array]:
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    source = str(model) if isinstance(model, Path) else model.SerializeToString()
-    session = onnxruntime.InferenceSession(source, options, ["CPUExecutionProvider"])
+    session = onnx_session(model)
     names = [output.name for output in session.get_outputs()]
     return dict(zip(names, session.run(names, inputs), strict=True))
 

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import onnx
-import onnxruntime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,6 +22,7 @@ from onnx import TensorProto, helper, shape_inference
 from edgewright import samples
 from edgewright.errors import InputError
 from edgewright.samples.builder import same_pads
+from tests.helpers.onnx_session import onnx_session
 
 Array = npt.NDArray[np.float32]
 
@@ -56,9 +56,7 @@ def build(name: str) -> onnx.ModelProto:
 
 def run(model: onnx.ModelProto, *seeds: int) -> list[list[Array]]:
     """All outputs, for the example inputs of each seed."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    session = onnx_session(model)
     return [session.run(None, samples.example_inputs(model, seed)) for seed in seeds]
 
 

@@ -21,6 +21,7 @@ from edgewright.search.architecture import INPUT, CnnArchitecture, PlainBlock, P
 from edgewright.search.model import default_ranges, exactly_stored_weights, onnx_model, scaled_of, stored_weights
 from edgewright.search.space import SearchSpace, SpaceKind
 from edgewright.search.weights import LayerWeights, folded, fresh_state, inherited, random_weights, state_shapes
+from tests.helpers.onnx_session import onnx_session
 
 ALL = {"dense": (0, 2), "pools": (1, 2), "squeeze": (False, True), "pooling": ("mean", "max", "none")}
 CASES = list(product(SpaceKind, range(3)))
@@ -141,9 +142,7 @@ def test_the_structure_follows_from_the_architecture_alone():
 def test_an_open_batch_takes_several_frames():
     architecture = drawn(SpaceKind.RESIDUAL, 0)
     weights, frames = random_weights(architecture), frames_of(architecture, 0, 3)
-    ort = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
-    model = onnx_model(architecture, weights, batch=None)
-    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = onnx_session(onnx_model(architecture, weights, batch=None))
     expected = [computed(architecture, weights, frame)["classes"].reshape(-1) for frame in frames]
     np.testing.assert_allclose(session.run(None, {INPUT: frames})[0], expected, rtol=1e-4, atol=1e-5)
 

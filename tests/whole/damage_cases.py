@@ -36,9 +36,9 @@ from edgewright.program.deployment_file import REDUCED_FILE
 from edgewright.run.build import build_pipeline
 from edgewright.run.estimated_times import estimate_profile
 from edgewright.samples import write_application
-from tests.emit.onnx_node_cases import node_cases, with_parameters_baked
 from tests.hal.random_drivers import draw_program
 from tests.helpers.damage import damaged_bytes, damaged_json, damaged_onnx, damaged_text, damaged_tflite
+from tests.helpers.onnx_node_cases import node_cases, with_parameters_baked
 from tests.helpers.random_models import KINDS as KINDS_OF_MODELS
 from tests.helpers.random_models import draw_model
 from tests.helpers.tflite_cases import CASES

@@ -1,7 +1,7 @@
 """Scenarios of one application that switch at run time.
 
-The package itself is a function, `edgewright.adaptive(...)`: the import of a submodule sets the name to this package,
-so that a function of that name beside it would not last.
+The package itself is callable as `edgewright.adaptive(...)`, because importing a submodule would replace a function of
+that name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 class _CallableRoom(ModuleType):
     def __call__(self, what: AdaptiveApplication | str | Path, policy: SwitchPolicy | str | None = None) -> Adaptive:
-        """An application with scenarios at work on this machine: see `runtime.adaptive`."""
+        """Runs an application with scenarios on this machine: see `runtime.adaptive`."""
         from .runtime import adaptive
 
         return adaptive(what, policy)

@@ -1,6 +1,6 @@
-"""Plans of scenarios that are slices of one network: the same groups of layers in pieces of the same rows.
+"""Plans for scenarios that are slices of one network, with the same groups of layers and the same rows per piece.
 
-Stages share code where they differ in numbers alone, and records are smaller the fewer numbers differ.
+Stages that differ only in numbers share code, and their records are smaller if fewer numbers differ.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from ..platform import Board
 from ..platform.target import Target
 from ..program import CHANNELS, FusionSchedule, Plan
 
-MOST_SLOWER = 1.05  # by estimate: a frame with the groups of a larger scenario, over one with its own
+MOST_SLOWER = 1.05  # estimated frame time with the groups of a larger scenario, relative to its own
 
 
 def in_groups_of(
     larger: Plan, own: Plan, network: Network, request: PlanRequest, most: int, board: Board | None, target: Target
 ) -> Plan:
-    """The network's plan with the groups of layers of a larger scenario's plan, if it takes at most `most` bytes.
+    """The network's plan with the fusion groups of a larger scenario's plan, if it takes at most `most` bytes.
 
-    `own`, which the search found, where that plan is larger, or much slower. With its own groups, a plan is the one
-    that others get from these: layers in the order of the network.
+    Otherwise `own`, the result of the search; also if that plan is larger or much faster. For its own groups the plan
+    has its layers in network order.
     """
     schedules = _groups(larger)
     if not _fit(schedules, network):
@@ -48,15 +48,15 @@ def _groups(plan: Plan) -> Sequence[FusionSchedule]:
 
 
 def _fit(schedules: Sequence[FusionSchedule], network: Network) -> bool:
-    """Whether the network has their layers, and they leave channels, which are fewer here, undivided."""
+    """Whether the network has these layers, and the schedules do not divide channels (there are fewer here)."""
     names = {name for schedule in schedules for name in schedule.layers}
     return bool(names) and names <= network.by_name.keys() and all(CHANNELS not in one.axes for one in schedules)
 
 
 def common_turns(plans: Sequence[Plan], target: Target, piece: float) -> Mapping[str, int]:
-    """By layer, the number of pieces with which no scenario takes more than a share `piece` of its frame for one.
+    """By layer, the number of pieces so that no piece takes more than a share `piece` of any scenario's frame.
 
-    At least two for all element-wise layers of two tensors where one is divided: they share their code then.
+    If one element-wise layer of two tensors is divided, all are, at least in two: then they share their code.
     """
     found: dict[str, int] = {}
     pairs = {layer.name for plan in plans for layer in plan.network.layers if isinstance(layer.op, Binary)}

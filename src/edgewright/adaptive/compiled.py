@@ -1,4 +1,4 @@
-"""Scenarios as `adapt --compile` hands them over: the library, its trials, and all files of the package."""
+"""The result of `adapt --compile`: the library, its trials, and all files of the package."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OVERLAPPING_FRAMES = 300  # tried with two threads
 
 @dataclass(frozen=True)
 class VerifiedSwitching:
-    """What a library was put through before it is handed over."""
+    """The trials of a library."""
 
     here: SwitchTrialResult
     board: SwitchBoardTrial | None
@@ -39,7 +39,7 @@ class VerifiedSwitching:
 
 @dataclass(frozen=True)
 class CompiledSwitching:
-    """What `adapt --compile` hands over."""
+    """The result of `adapt --compile`."""
 
     switching: SwitchingApplication
     layout: SwitchLayout
@@ -48,7 +48,7 @@ class CompiledSwitching:
 
     @cached_property
     def files(self) -> Mapping[str, str | bytes]:
-        """By path."""
+        """The files of the package by path."""
         application, writer = self.switching.application, self.switching.writer(self.library, self.layout)
         board = application.board.name if application.board else None
         files = switching_package(self.library, writer, version("edgewright"), application.file.name, board)
@@ -93,7 +93,7 @@ class CompiledSwitching:
 
     @property
     def sentence(self) -> str:
-        """How far it was checked, for people."""
+        """A sentence about the checks that were made."""
         figures = (
             f"{text.size(self.layout.arena_bytes)} of RAM and {self.library.state_bytes} B of state, "
             f"{text.size(self.library.weight_bytes)} of weights"
@@ -112,7 +112,7 @@ class CompiledSwitching:
 
 
 def compile_switching(switching: SwitchingApplication, verify: bool = True) -> CompiledSwitching:
-    """The library of the layout that is chosen, tried here and on the virtual board."""
+    """The library of the chosen layout, tried here and on the virtual board."""
     layout = switching.layout
     library = switching.library(layout)
     application = switching.application
@@ -126,7 +126,7 @@ def compile_switching(switching: SwitchingApplication, verify: bool = True) -> C
 
 
 def verify_switching(switching: SwitchingApplication, library: DeploymentLibrary) -> VerifiedSwitching:
-    """The trials of a library, made before it is handed over; an error where a result is wrong."""
+    """The trials of a library; an error if a result is wrong."""
     trial = SwitchTrial(library, switching.writer(library, switching.layout))
     is_overlap = switching.policy is SwitchPolicy.OVERLAP
     here = tried_in_threads(switching) if is_overlap else trial.run()
@@ -139,7 +139,7 @@ def verify_switching(switching: SwitchingApplication, library: DeploymentLibrary
         except EdgewrightError as error:
             note = f"not run on the virtual board: {error}"
         else:
-            board = trial.run_on_board()  # under `OVERLAP` on one core: frames follow each other
+            board = trial.run_on_board()  # `OVERLAP` on one core: frames follow each other
     for result in (here, *([board.result] if board else ())):
         if result.wrong:
             raise EdgewrightError(f"the library fails its check, please report this: {result.wrong[0]}")
@@ -149,7 +149,7 @@ def verify_switching(switching: SwitchingApplication, library: DeploymentLibrary
 
 
 def check_linked(library: DeploymentLibrary, board: SwitchBoardTrial) -> None:
-    """Raises an error where the RAM that was linked is not the arena and the state."""
+    """Raises an error if the linked RAM differs from arena and state."""
     planned = {name: library.code.arenas[memory].bytes for memory, name in library.code.sections.items()}
     if board.run.ram_linked != sum(library.arenas.values()) or board.run.arenas_linked != planned:
         raise EdgewrightError(
@@ -159,7 +159,8 @@ def check_linked(library: DeploymentLibrary, board: SwitchBoardTrial) -> None:
 
 
 def tried_in_threads(switching: SwitchingApplication, frames: int = OVERLAPPING_FRAMES) -> SwitchTrialResult:
-    """Frames with random requests in two threads and the one that asks; frames of the cascade are not told apart."""
+    """Runs frames with random requests in two threads and a requesting one; frames of the cascade are not
+    distinguished."""
     source = FrameSource(switching.application)
     check = ResultCheck(source)
     requests, switches = RandomRequests(), 0

@@ -1,7 +1,7 @@
-"""Delays of all switches for all moments of the request: the worst, the median and the best, exactly.
+"""The exact worst, median and best delay of every switch over all request times.
 
-A request comes at any moment of the old frame with the same probability. Between two moments at which an old step
-starts, a delay falls by as much time as passes, or stays the same, so that few intervals say all of it.
+The request time is uniformly distributed over the old frame. Between two starts of old steps the delay falls linearly
+or is constant, so a few intervals describe it completely.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from .paper.supergraph import Supergraph, derive_supergraph
 from .scenarios import AdaptiveApplication
 from .transition import Transition
 
-HALVINGS = 60  # of the range in which the median lies
+HALVINGS = 60  # bisection steps for the median
 
 
 @dataclass(frozen=True, slots=True)
 class DelayPiece:
-    """Moments of the request during which the delay runs evenly through a range."""
+    """Request times during which the delay runs linearly through a range."""
 
     least: float
     most: float
-    width: float  # seconds of the moments
+    width: float  # total seconds of these times
 
     def share_below(self, delay: float) -> float:
-        """The width of the moments whose delay is at most this."""
+        """The total length of request times with at most this delay."""
         if delay >= self.most:
             return self.width
         return self.width * max(0.0, delay - self.least) / (self.most - self.least) if self.most > self.least else 0.0
@@ -42,7 +42,7 @@ class DelayPiece:
 
 @dataclass(frozen=True, slots=True)
 class DelayRange:
-    """Seconds from the request to the first output of the new scenario, over all moments of the request."""
+    """Seconds from the request to the first output of the new scenario, over all request times."""
 
     worst: float
     median: float
@@ -63,7 +63,7 @@ class DelayRange:
 
 @dataclass(frozen=True)
 class PolicyDelays:
-    """All switches under one policy, in the layout that is chosen for it."""
+    """All switches under one policy, with the layout chosen for it."""
 
     switching: SwitchingApplication
     delays: dict[tuple[str, str], DelayRange]
@@ -79,20 +79,20 @@ class PolicyDelays:
 
 @dataclass(frozen=True)
 class PaperDelays:
-    """A switch under the paper's protocol, and its races for any moment of the request."""
+    """A switch under the paper's protocol, and its races over all request times."""
 
     old: str
     new: str
     naive: DelayRange
     printed: DelayRange
     safe: DelayRange
-    hazards: tuple[str, ...]  # edges that are destroyed
+    hazards: tuple[str, ...]  # edges whose data is destroyed
     loses_last_step: bool
 
 
 @dataclass(frozen=True)
 class DelayOutcome:
-    """What `adapt --simulate` shows."""
+    """The result of `adapt --simulate`."""
 
     application: AdaptiveApplication
     policies: tuple[PolicyDelays, ...]
@@ -101,7 +101,7 @@ class DelayOutcome:
 
     @cached_property
     def judged(self) -> str:
-        """What the judge has followed, for people."""
+        """A sentence on what the judge has checked."""
         pairs = text.plural(sum(len(one.delays) for one in self.policies), "switch")
         names = ", ".join(one.policy.value for one in self.policies)
         return (
@@ -129,7 +129,7 @@ class DelayOutcome:
                 }
                 for one in self.paper
             ],
-            "hazards": [],  # a layout with one is never made: the judge ends the run
+            "hazards": [],  # a layout with hazards is rejected by the judge
             "judged": self.judged,
         }
 
@@ -139,7 +139,7 @@ def delay_outcome(
     policies: Collection[SwitchPolicy] | None = None,
     share: Collection[LayerAttribute] | None = None,
 ) -> DelayOutcome:
-    """Delays under these policies (all that apply if None), beside those of the paper's protocol for a set A."""
+    """Delays under these policies (all applicable ones if None), beside those of the paper's protocol for a set A."""
     left_out: dict[SwitchPolicy, str] = {}
     if policies is None and application.file.adapt.processors == 1:
         left_out[SwitchPolicy.OVERLAP] = "gains nothing on one processor"
@@ -153,7 +153,7 @@ def delay_outcome(
 
 
 def delay_range(transition: Transition) -> DelayRange:
-    """The delays of a switch; the worst is that of `Transition.worst_delay`."""
+    """The delays of a switch; the worst is `Transition.worst_delay`."""
     return DelayRange.of([*_pieces(transition)])
 
 
@@ -196,5 +196,5 @@ def _paper_delays(graph: Supergraph, old: str, new: str, times: tuple[Sequence[f
 
 
 def _falling(delays: Sequence[float], times: Sequence[float]) -> DelayRange:
-    """Delays at the beginning of each old step, which fall by its time until it ends."""
+    """The delay at the start of each old step; it falls by the step's time until it ends."""
     return DelayRange.of([DelayPiece(delay - time, delay, time) for delay, time in zip(delays, times, strict=True)])

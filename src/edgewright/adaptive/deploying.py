@@ -34,10 +34,10 @@ from .scenarios import AdaptiveApplication, AppScenario, instruction_time, scena
 from .switch_conflicts import ScenarioPlan
 
 DEVICE = "board"
-PIECE = 0.02  # of a frame: the longest wait for a switch point, by estimate; smaller pieces cost instructions
+PIECE = 0.02  # of a frame: longest estimated wait for a switch point; smaller pieces cost instructions
 
-MOST_LARGER = 1.25  # the memory of a scenario in the groups of the largest one, over what its own plan takes
-MOST_SLOWER = 1.1  # by estimate: a frame with kernels that read a larger scenario's weights, over one with the fastest
+MOST_LARGER = 1.25  # memory of a scenario in the groups of the largest one, relative to its own plan
+MOST_SLOWER = 1.1  # estimated frame time with kernels that read a larger scenario's weights, relative to the fastest
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,8 @@ class SwitchingApplication:
 
     @cached_property
     def plans(self) -> tuple[ScenarioPlan, ...]:
-        """Of each scenario, with kernels selected; by rows where frames are interrupted, so that waits are short."""
+        """The plan of each scenario, with kernels selected; by rows if frames are interrupted, so that waits are
+        short."""
         found: dict[str, ScenarioPlan] = {}
         for name, plan in self._divided(self._grouped()).items():
             scenario = self.application.scenario(name)
@@ -61,10 +62,10 @@ class SwitchingApplication:
         return nesting_of([one.network for one in self.application.scenarios]) is not None
 
     def _grouped(self) -> Mapping[str, Plan]:
-        """The plans of all scenarios, the largest network first; slices of it run in its groups of layers.
+        """The plans of all scenarios, the largest network first; slices of it run in its fusion groups.
 
-        Memory that the largest scenario needs is there for all of them, unless frames of several are under way: then
-        they take little more than their own plans do.
+        All scenarios may use the memory of the largest one, unless frames of several overlap: then they take little
+        more than their own plans.
         """
         application, found = self.application, dict[str, Plan]()
         is_alone = self.policy in (SwitchPolicy.FINISH, SwitchPolicy.ABORT)
@@ -80,7 +81,7 @@ class SwitchingApplication:
         return found
 
     def _divided(self, plans: Mapping[str, Plan]) -> Mapping[str, Plan]:
-        """The plans with long layers in pieces where frames are interrupted; in the same ones for slices of a layer."""
+        """The plans with long layers in pieces if frames are interrupted; slices of a layer have the same pieces."""
         if self.policy is SwitchPolicy.FINISH:
             return plans
         target, every = self.application.target, list(plans.values())
@@ -98,7 +99,8 @@ class SwitchingApplication:
             )
 
     def _selected(self, scenario: AppScenario, plan: Plan, larger: Sequence[Plan]) -> ScenarioPlan:
-        """The plan with kernels; layers that are slices of larger plans' take the kernels that read those weights."""
+        """The plan with kernels; layers that are slices of larger plans' layers take the kernels that read those
+        weights."""
         target = self.application.target
         costs = Timing(target, vectors=True).costs(plan.network)
         facts = NetworkFacts(plan.network, target, Options())
@@ -109,7 +111,7 @@ class SwitchingApplication:
         return ScenarioPlan(scenario.name, plan, self._as_measured(scenario, plan, pieces), facts)
 
     def _as_measured(self, scenario: AppScenario, plan: Plan, pieces: RunPieces) -> RunPieces:
-        """The pieces with the times or the instructions of the file where it has them: estimates share these out."""
+        """The pieces with the file's times or instructions if given; estimates distribute these over the pieces."""
         instructions = self.application.file.network_of(scenario.name).instructions
         if scenario.is_estimated and not instructions:
             return pieces
@@ -120,7 +122,7 @@ class SwitchingApplication:
         given = [sum(scenario.times.get(name, 0.0) for name in stage.layers) for stage in plan.program.stages]
         if not sum(given):  # passes have renamed all layers
             return _scaled(pieces, [scenario.frame_time / (pieces.total or 1.0)] * len(pieces.stages))
-        total = scenario.frame_time / sum(given)  # what is given for inputs and outputs, and for layers that were fused
+        total = scenario.frame_time / sum(given)  # includes times of inputs, outputs and fused layers
         return _scaled(
             pieces, [time * total / (sum(own) or 1.0) for time, own in zip(given, pieces.stages, strict=True)]
         )
@@ -142,9 +144,10 @@ class SwitchingApplication:
 
     @cached_property
     def layout(self) -> SwitchLayout:
-        """The smallest arena that keeps the limit on delays; without one, that gains half of what more memory can gain.
+        """The smallest arena that keeps the limit on delays; without a limit, one that realises half of the possible
+        gain.
 
-        Only layouts that decide this are made. Raises an error where none fits the memory or keeps the limit.
+        Only layouts needed for this decision are made. Raises an error if none fits the memory or keeps the limit.
         """
         front, ram, delay = self.front, self.ram, self.application.file.adapt.delay
         least = front.slackest
@@ -168,11 +171,11 @@ class SwitchingApplication:
         return min(fast, key=lambda one: one.arena_bytes)
 
     def writer(self, library: DeploymentLibrary, layout: SwitchLayout) -> SwitchWriter:
-        """What printed the library of a layout."""
+        """The printer of a layout's library."""
         return SwitchWriter(library.code, switch_schedule(layout), switching_rules(self.application.file))
 
     def library(self, layout: SwitchLayout) -> DeploymentLibrary:
-        """The C library of a layout, which has been judged."""
+        """The C library of a layout, which has been checked."""
         file = self.application.file
         keys = {one.name: f"scenario[{n}].name" for n, one in enumerate(file.scenarios)}
         names = LibraryNames(file.prefix, {name: safe_prefix(name) for name in keys}, {"": "name", **keys})
@@ -182,7 +185,7 @@ class SwitchingApplication:
 
 
 def _instructions(plan: Plan, target: Target) -> int:
-    """Of a frame by estimate; 0 for all plans where the target has no model."""
+    """Estimated instructions of a frame; 0 for all plans if the target has no model."""
     return estimate(plan, target).instructions if target.name in modelled() else 0
 
 
@@ -208,7 +211,7 @@ def _scaled(pieces: RunPieces, factors: Sequence[float]) -> RunPieces:
 
 
 def with_policy(application: AdaptiveApplication, policy: SwitchPolicy) -> AdaptiveApplication:
-    """The application under another policy; an error where that cannot be carried out."""
+    """The application with another policy; an error if that cannot be carried out."""
     adapt = application.file.adapt
     if policy is SwitchPolicy.OVERLAP and adapt.processors == 1:
         raise InputError(
@@ -221,7 +224,7 @@ def with_policy(application: AdaptiveApplication, policy: SwitchPolicy) -> Adapt
 
 
 def switching_deployment(application: AdaptiveApplication, layout: SwitchLayout) -> Deployment:
-    """The scenarios as parts that exclude each other, but for what the layout's transitions allow; judged."""
+    """The scenarios as mutually exclusive parts, except for what the layout's transitions allow; checked."""
     parts, fifos = [], []
     for one in application.scenarios:
         part = _part(one.name, one.network, layout)
@@ -252,7 +255,7 @@ def _part(name: str, network: Network, layout: SwitchLayout) -> Part:
 
 
 def switch_schedule(layout: SwitchLayout) -> SwitchSchedule:
-    """When steps may run during a switch, as the code asks it."""
+    """When steps may run during a switch, in the form that the C code uses."""
     steps = {name: _steps_of_stages(layout, name) for name in layout.scenarios}
     needs: dict[tuple[str, str], tuple[int, ...]] = {}
     overtakers: dict[str, tuple[frozenset[str], ...]] = {}

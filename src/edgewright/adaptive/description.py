@@ -1,4 +1,4 @@
-"""What an adaptive application's file says beyond an application's: scenarios, policy, rules."""
+"""The adaptive part of an application's file: scenarios, policy, rules."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class AdaptEntry(Entry):
 
 
 class ScenarioEntry(Entry):
-    """A scenario: the network that computes a frame, and what is known about it."""
+    """A scenario: the network that computes a frame, and its figures."""
 
     name: NetworkName = Field(description="a name of letters, digits and _ that begins with a letter")
     network: NetworkName | None = Field(default=None, description="a network's name; the scenario's when left out")
@@ -90,7 +90,7 @@ class ScenarioEntry(Entry):
 
 
 class RuleEntry(Entry):
-    """A scenario and when it is requested: while a signal is past a threshold, or after an unsure result."""
+    """A scenario and when it is requested: while a signal is past a threshold, or after an uncertain result."""
 
     signal: NetworkName | None = Field(default=None, description="the name of a number that the firmware sets")
     below: Number | None = Field(default=None, description="a number: the rule is active from when the signal is below")
@@ -110,12 +110,12 @@ class RuleEntry(Entry):
 
     @property
     def threshold(self) -> float | None:
-        """Where a signal makes the rule active."""
+        """The signal value at which the rule becomes active."""
         return self.above if self.below is None else self.below
 
     @property
     def end(self) -> float | None:
-        """Where a signal makes the rule inactive again."""
+        """The signal value at which the rule becomes inactive."""
         return self.threshold if self.until is None else self.until
 
 
@@ -151,7 +151,7 @@ class AdaptiveFile(ApplicationFile):
         return tuple(one.name for one in self.scenarios)
 
     def network_of(self, scenario: str) -> AppNetworkEntry:
-        """The network that a scenario runs."""
+        """The network of a scenario."""
         return self.network(self.scenarios[self.scenario_names.index(scenario)].network_name)
 
 
@@ -166,7 +166,7 @@ def parse_share(value: str) -> tuple[LayerAttribute, ...]:
 
 
 def read_adaptive(path: Path) -> AdaptiveFile:
-    """What the file of an application with scenarios says; an error names the file, the key and what was expected."""
+    """Reads the file of an application with scenarios; an error names the file, the key and what was expected."""
     file = read_toml(path, AdaptiveFile, "an application with scenarios")
     if not file.scenarios:
         raise InputError(
@@ -177,7 +177,7 @@ def read_adaptive(path: Path) -> AdaptiveFile:
 
 
 def _problems(file: AdaptiveFile) -> Iterator[tuple[str, str]]:
-    """What no single field can tell: (key, what is wrong)."""
+    """Rules that involve several fields: (key, problem)."""
     if not file.scenarios:
         for key in ("adapt", "rules"):
             if key in file.model_fields_set:
@@ -223,7 +223,7 @@ def _scenario_problems(file: AdaptiveFile) -> Iterator[tuple[str, str]]:
 
 
 def _label_problems(file: AdaptiveFile) -> Iterator[tuple[str, str]]:
-    """Scenarios whose scores are of other classes than those of the first one with labels, or in another order."""
+    """Scenarios whose classes, or their order, differ from the first one with labels."""
     first = next((one for one in file.scenarios if one.labels), None)
     for index, one in enumerate(file.scenarios):
         if first is None or not one.labels or one.labels == first.labels:
@@ -254,7 +254,7 @@ def _policy_problems(file: AdaptiveFile) -> Iterator[tuple[str, str]]:
 
 
 def _rule_problems(file: AdaptiveFile, key: str, rule: RuleEntry) -> Iterator[tuple[str, str]]:
-    """What is wrong with one rule, whatever the others are."""
+    """The problems of one rule by itself."""
     names = file.scenario_names
     for field, name in (("request", rule.request), ("scenario", rule.scenario)):
         if name is not None and name not in names:
@@ -292,7 +292,7 @@ def _rule_problems(file: AdaptiveFile, key: str, rule: RuleEntry) -> Iterator[tu
 
 
 def _conflicting_rules(file: AdaptiveFile) -> Iterator[tuple[str, str]]:
-    """Rules that earlier ones cover, and pairs that contradict each other while nothing limits how often they do."""
+    """Rules covered by earlier ones, and pairs that contradict each other without a limit on switching."""
     for later, rule in enumerate(file.rules):
         for low, high in combinations(range(later), 2):
             if not rule.is_cascade and _leave_no_gap(file.rules[low], file.rules[high]):
@@ -329,7 +329,7 @@ def _covers(earlier: RuleEntry, later: RuleEntry) -> bool:
 
 
 def _leave_no_gap(one: RuleEntry, other: RuleEntry) -> bool:
-    """Whether a rule below a threshold or one above another is active, whatever the signal's value is."""
+    """Whether a rule below a threshold or one above another is active for every value of the signal."""
     if not _are_opposite(one, other):
         return False
     low, high = (one, other) if one.below is not None else (other, one)
@@ -353,13 +353,13 @@ def _are_opposite(one: RuleEntry, other: RuleEntry) -> bool:
 
 
 def _ends(rule: RuleEntry) -> tuple[float, float]:
-    """Where a rule on a signal becomes active, and where it ends to be."""
+    """The signal values at which a rule becomes active and inactive."""
     assert rule.threshold is not None and rule.end is not None
     return rule.threshold, rule.end
 
 
 def _cascade_circles(file: AdaptiveFile) -> Iterator[tuple[str, str]]:
-    """Cascades that hand one frame round in a circle."""
+    """Cascades that pass one frame around in a cycle."""
     following: dict[str, set[str]] = {}
     for index, rule in enumerate(file.rules):
         if rule.scenario is None:

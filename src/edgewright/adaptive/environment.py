@@ -1,4 +1,4 @@
-"""What happens around an application over time: signals, requests, limits on power, a battery; the file of these."""
+"""The environment of an application over time: signals, requests, power limits, a battery; and its file."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ Real = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 class Interpolation(Enum):
     """The value of a signal between two times of its table."""
 
-    HOLD = "hold"  # that of the earlier time
-    LINEAR = "linear"  # on a straight line
+    HOLD = "hold"  # the value of the earlier time
+    LINEAR = "linear"  # linear interpolation
 
 
 class SignalEntry(Entry):
@@ -58,7 +58,7 @@ class SignalEntry(Entry):
 
 
 class PowerLimitEntry(Entry):
-    """The most power that the application may take for some time."""
+    """The most power that the application may take during an interval."""
 
     begin: SecondsOrZero = Field(alias="from", description='a time, such as "0.1 h"')
     end: Seconds = Field(alias="until", description='a time, such as "1 h"')
@@ -73,7 +73,7 @@ class TimedRequestEntry(Entry):
 
 
 class BatteryEntry(Entry):
-    """The energy that the application may take."""
+    """The energy available to the application."""
 
     capacity: Joules = Field(description='an energy, such as "52 Wh"')
     signal: Label | None = Field(
@@ -117,7 +117,7 @@ class EnvironmentFile(Entry):
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """A signal over time. Before the first time it has no value, after the last one it keeps it."""
+    """A signal over time. It has no value before the first time, and keeps its last value."""
 
     name: str
     times: tuple[float, ...]
@@ -142,10 +142,10 @@ class PowerLimit:
 
 @dataclass(frozen=True, slots=True)
 class Battery:
-    """The energy that the application may take, in joules, and what must be left of it over time."""
+    """The energy available to the application, in joules, and the minimum that must be left over time."""
 
     capacity: float
-    least: tuple[tuple[float, float], ...] = ()  # (time, energy), straight lines between
+    least: tuple[tuple[float, float], ...] = ()  # (time, energy), linear in between
     signal: str | None = None
 
     def least_at(self, time: float) -> float:
@@ -163,7 +163,7 @@ class TimedRequest:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What happens over time, in seconds, watts and joules."""
+    """The course of events, in seconds, watts and joules."""
 
     duration: float
     signals: tuple[Signal, ...] = ()
@@ -176,14 +176,14 @@ class Environment:
 
     @property
     def sampled_at(self) -> Sequence[float]:
-        """When the firmware reads signals that change all the time; empty if there are none."""
+        """When the firmware reads continuously changing signals; empty if there are none."""
         follows_charge = self.battery is not None and self.battery.signal is not None
         if not follows_charge and not any(signal.is_sampled for signal in self.signals):
             return ()
         return [float(time) for time in np.arange(floor(self.duration / self.sample) + 1) * self.sample]
 
     def readings(self) -> Mapping[float, Mapping[str, float]]:
-        """The signals that are read at each time, with their values; times rise."""
+        """The signals read at each time, with their values, in time order."""
         read: dict[float, dict[str, float]] = defaultdict(dict)
         samples = self.sampled_at
         for signal in self.signals:
@@ -201,13 +201,13 @@ class Environment:
         else:
             last = np.searchsorted(signal.times, times, side="right") - 1
             values = np.asarray(signal.values)[np.maximum(last, 0)]
-        # The seed of a signal follows from its name, so that adding one leaves the others as they are.
+        # The seed of a signal follows from its name, so that adding one leaves the others unchanged.
         rng = np.random.default_rng([self.seed, crc32(signal.name.encode())])
         return [float(value) for value in values + rng.uniform(-signal.noise, signal.noise, len(times))]
 
 
 def read_environment(path: Path) -> Environment:
-    """What the file says, with the signals of its CSV files; an error names the file, the key and what was expected."""
+    """Reads the file, with the signals of its CSV files; an error names the file, the key and what was expected."""
     file = read_toml(path, EnvironmentFile, "an environment")
     limits = tuple(PowerLimit(one.begin, one.end, one.power) for one in sorted(file.limits, key=lambda one: one.begin))
     return Environment(
@@ -223,7 +223,7 @@ def read_environment(path: Path) -> Environment:
 
 
 def _battery(entry: BatteryEntry, limits: Sequence[PowerLimit], duration: float) -> Battery:
-    """The battery. Limits on power that cover the whole time give the least charge if the file gives none."""
+    """The battery. If the file gives no minimum charge, power limits that cover the whole time imply it."""
     least = tuple(zip(entry.times, entry.charge, strict=True))
     ends = [0.0, *(limit.end for limit in limits)]
     if not least and len(ends) > 1 and ends == [*(limit.begin for limit in limits), duration]:
@@ -241,7 +241,7 @@ def _signal(entry: SignalEntry, where: str, folder: Path) -> Signal:
 
 
 def _column(path: Path, name: str, where: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """The times and values of a signal in a CSV file; rows without a value for it are left out."""
+    """The times and values of a signal in a CSV file; rows without a value are skipped."""
     try:
         with path.open(newline="", encoding="utf-8") as file:
             rows = csv.DictReader(file)
@@ -277,7 +277,7 @@ def _cells(time: str | None, value: str, where: str) -> tuple[float, float]:
 
 
 def _broken_rules(file: EnvironmentFile) -> Iterator[tuple[str, str]]:
-    """What no single field can tell: (key, what is wrong)."""
+    """Rules that involve several fields: (key, problem)."""
     taken = {} if file.battery is None or file.battery.signal is None else {file.battery.signal: "battery.signal"}
     for index, signal in enumerate(file.signals):
         key = f"signal[{index}]"

@@ -1,4 +1,4 @@
-"""Arena size against the worst delay of a switch: layouts of scenarios in one arena, for falling limits."""
+"""Arena size against the worst switching delay: layouts of scenarios in one arena, for falling limits."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from .planned import PlannedPart, PlannedScenario, planned_scenarios
 from .switch_conflicts import ScenarioPlan, SwitchConflicts, key
 from .transition import Transition, transition
 
-POINTS = 12  # delay limits that are tried
-_ROUNDS = 4  # placements, until addresses ask for no other kernels
+POINTS = 12  # delay limits tried
+_ROUNDS = 4  # placements until kernels no longer change with addresses
 
 
 @dataclass(frozen=True)
 class SwitchLayout:
-    """One layout of all scenarios, with the transitions that it allows. The judge has found nothing wrong with them."""
+    """One layout of all scenarios with its transitions, approved by the judge."""
 
     policy: SwitchPolicy
-    limit: float  # of the worst delay, or of the wait for a switch point; the layout was made for it
+    limit: float  # of the worst delay, or of the wait for a switch point
     arena_bytes: int
-    bound_bytes: int  # no layout with the conflicts that the limit demands between whole buffers takes less
+    bound_bytes: int  # lower bound for layouts with the conflicts that the limit requires between whole buffers
     scenarios: Mapping[str, PlannedScenario]  # with their plans in the common arena
     transitions: Mapping[tuple[str, str], Transition]
 
@@ -40,7 +40,7 @@ class SwitchLayout:
 
     @property
     def is_least(self) -> bool:
-        """Whether no layout of these plans for this limit is smaller; proven."""
+        """Whether the layout is proven the smallest for these plans and this limit."""
         return self.arena_bytes == self.bound_bytes
 
     @cached_property
@@ -54,13 +54,13 @@ class SwitchLayout:
 
     @property
     def mean_delay(self) -> float:
-        """Of all pairs, each at its worst moment."""
+        """The mean over all pairs of their worst delays."""
         return sum(self.delays.values()) / len(self.delays)
 
 
 @dataclass(frozen=True)
 class SwitchFront:
-    """Scenarios that are to switch under a policy, and the layouts for that."""
+    """Scenarios that switch under a policy, and their layouts."""
 
     scenarios: Sequence[ScenarioPlan]
     policy: SwitchPolicy
@@ -76,9 +76,9 @@ class SwitchFront:
         return SwitchConflicts(self.scenarios)
 
     def points(self, count: int = POINTS) -> tuple[SwitchLayout, ...]:
-        """Layouts of which none is better in both size and worst delay, from the largest arena to the smallest.
+        """Pareto-optimal layouts of size and worst delay, from the largest arena to the smallest.
 
-        `count` limits, two or more, are tried. Before them comes the layout with each switch at its fastest, where that
+        `count` limits, two or more, are tried, and before them the layout with each switch at its fastest, if that
         takes a larger arena.
         """
         found: list[SwitchLayout] = []
@@ -92,14 +92,14 @@ class SwitchFront:
 
     @cached_property
     def slackest(self) -> SwitchLayout:
-        """The layout under which plans need not lie apart: the smallest arena, with the longest delays."""
+        """The layout without constraints between plans: the smallest arena, with the longest delays."""
         return self.at(self.limits()[0])
 
     def fastest_within(self, ram: int | None = None) -> SwitchLayout:
-        """The layout for the least limit whose arena fits, by bisection; the slackest one where no other does."""
+        """The layout for the smallest limit whose arena fits, by bisection; the slackest one if no other fits."""
         limits = (*self.limits(), *self._shorter_limits)
         low, high = 0, len(limits)  # the layout for limits[low] fits, that for limits[high] does not
-        at = high - 1  # most often everything fits
+        at = high - 1  # usually everything fits
         while low < at < high:
             one = self.at(limits[at])
             if ram is None or one.arena_bytes <= ram:
@@ -112,32 +112,32 @@ class SwitchFront:
     def within(self, delay: float) -> SwitchLayout | None:
         """The layout for the slackest limit whose worst delay is at most `delay`, by bisection; None if there is none.
 
-        The heuristics behind layouts may make a larger limit cost more; what is given back keeps `delay` all the same.
+        Because of heuristics a larger limit may cost more; the result keeps `delay` in any case.
         """
         limits = self.limits()
         if self.slackest.worst_delay <= delay:
             return self.slackest
         if self.policy is SwitchPolicy.OVERLAP and limits[-1] <= delay <= limits[0]:
-            return self._fastest_of(self.at(delay))  # made for this very delay, which it keeps
-        low, high = 0, len(limits)  # limits[low] is too slack; limits[high], if there is one, is not
+            return self._fastest_of(self.at(delay))  # made for exactly this delay
+        low, high = 0, len(limits)  # limits[low] is too slack; limits[high], if any, is not
         while high - low > 1:
             at = (low + high) // 2
             low, high = (low, at) if self.at(limits[at]).worst_delay <= delay else (at, high)
         return self._fastest_of(self.at(limits[high])) if high < len(limits) else None
 
     def _fastest_of(self, found: SwitchLayout) -> SwitchLayout:
-        """The layout with the least delay of all that were made and are no larger."""
+        """The layout with the least delay among all made so far that are no larger."""
         no_larger = [one for one in self._made.values() if one.arena_bytes <= found.arena_bytes]
         return min(no_larger, key=lambda one: (one.worst_delay, one.arena_bytes))
 
     def _reached(self, layout: SwitchLayout) -> float:
-        """The least limit that a layout keeps, which may be less than the one that it was made for."""
+        """The least limit that a layout keeps, possibly less than the one it was made for."""
         own = 1 if self.policy is SwitchPolicy.OVERTAKE else 0
         return max(one.worst_delay - own * one.new.latency for one in layout.transitions.values())
 
     @property
     def _shorter_limits(self) -> tuple[float, ...]:
-        """Limits below the least that all scenarios keep: they hurry switches to shorter ones, or from them."""
+        """Limits below the least that all scenarios keep: they speed up switches to or from short scenarios."""
         leasts = {
             SwitchPolicy.OVERLAP: {one.time for one in self.scenarios},
             SwitchPolicy.OVERTAKE: {one.least_wait for one in self.scenarios},
@@ -145,7 +145,7 @@ class SwitchFront:
         return tuple(sorted(leasts, reverse=True)[1:])
 
     def limits(self, count: int = POINTS) -> tuple[float, ...]:
-        """From the slackest limit, under which plans need not be apart, to the least that is possible."""
+        """From the slackest limit, without constraints between plans, to the least possible one."""
         return tuple(dict.fromkeys(self._limits(count)))
 
     def _limits(self, count: int) -> Iterator[float]:
@@ -167,7 +167,7 @@ class SwitchFront:
         return {}
 
     def at(self, limit: float) -> SwitchLayout:
-        """The layout for one limit, judged."""
+        """The layout for one limit, checked."""
         if limit not in self._made:
             self._made[limit] = self._at(limit)
         return self._made[limit]
@@ -187,7 +187,7 @@ class SwitchFront:
         return SwitchLayout(self.policy, limit, size, min(placement.bound, size), planned, table)
 
     def _placed(self, limit: float) -> tuple[Sequence[ScenarioPlan], Placement]:
-        """The scenarios at their addresses; placed again where that took other kernels, whose scratch has no place."""
+        """The scenarios at their addresses; placed again if that changed kernels whose scratch has no place."""
         scenarios = self.scenarios
         for _ in range(_ROUNDS):
             graph = self._demanded(SwitchConflicts(scenarios), limit)
@@ -206,7 +206,7 @@ class SwitchFront:
 
 
 def place_scenarios(scenarios: Sequence[ScenarioPlan], graph: ConflictGraph, effort: LayoutEffort) -> Placement:
-    """Addresses for all buffers. Where no buffer of a plan meets another plan's, the plan stays as it is."""
+    """Addresses for all buffers. A plan without conflicts with other plans keeps its own."""
     buffers = {
         key(one, b.name): JointBuffer(
             key(one, b.name),
@@ -223,5 +223,5 @@ def place_scenarios(scenarios: Sequence[ScenarioPlan], graph: ConflictGraph, eff
 
 
 def _moved(scenario: ScenarioPlan, placement: Placement) -> ScenarioPlan:
-    """The scenario with its buffers at their addresses of the common arena."""
+    """The scenario with its buffers at their addresses in the common arena."""
     return scenario.moved({name: placement.offsets[key(scenario, name)] for name in scenario.buffers})

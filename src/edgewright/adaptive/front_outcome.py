@@ -1,4 +1,4 @@
-"""The front of arena size against the worst switching delay, as people and programs read it."""
+"""The front of arena size against the worst switching delay, for output."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .front import SwitchLayout
 
 @dataclass(frozen=True)
 class FrontOutcome:
-    """Layouts of which none is better in both, the largest arena first, and the one that would be compiled."""
+    """Pareto-optimal layouts, the largest arena first, and the one that would be compiled."""
 
     switching: SwitchingApplication
 

@@ -1,4 +1,4 @@
-"""An application that runs on this machine while others request scenarios: what `adapt --run` does."""
+"""Runs an application on this machine while scenarios are requested: `adapt --run`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Requests(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ShownSwitch:
-    """A switch as it is told: the first frame of the new scenario, and the delay where somebody had asked for it."""
+    """A switch as reported: the first frame of the new scenario, and the delay if it was requested."""
 
     frame: int
     old: str
@@ -38,7 +38,7 @@ class ShownSwitch:
 
 @dataclass(frozen=True)
 class LiveOutcome:
-    """What came of a run."""
+    """The results of a run."""
 
     switching: SwitchingApplication
     pairs: tuple[MeasuredPair, ...]
@@ -57,7 +57,7 @@ class LiveOutcome:
         }
 
     def demand_right(self) -> None:
-        """Raises an error where a result is not what it should be."""
+        """Raises an error if a result is wrong."""
         if not self.check.is_right:
             raise EdgewrightError(f"of {self.check.frames} results: {self.check.said}; please report this")
 
@@ -69,7 +69,7 @@ def run_live(
     on_measured: Callable[[tuple[MeasuredPair, ...]], None] = lambda _: None,
     on_switch: Callable[[ShownSwitch], None] = lambda _: None,
 ) -> LiveOutcome:
-    """Measures all switches, then runs `frames` frames while requests come; without a number until an interrupt."""
+    """Measures all switches, then runs `frames` frames while requests come; without a number until interrupted."""
     source = FrameSource(switching.application)
     check = ResultCheck(source)
     with Adaptive(without_rules(switching), switching.layout) as measuring:
@@ -98,7 +98,7 @@ def run_live(
 
 
 def without_rules(switching: SwitchingApplication) -> SwitchingApplication:
-    """The same plans where requests alone decide: no rules, no dwell time."""
+    """The same plans without rules and dwell time, so that requests alone decide."""
     file = switching.application.file
     free = file.model_copy(update={"rules": (), "adapt": file.adapt.model_copy(update={"dwell": 0.0})})
     return replace(switching, application=replace(switching.application, file=free))

@@ -1,8 +1,7 @@
 """Switching delays on this machine, predicted and measured.
 
-Predictions are those of the transitions, for the moment at which a request came and the times that steps take here.
-How steps share a frame is measured once, and the time of a frame just before each request: it changes as others use
-the machine.
+Predictions use the transitions, the request time, and the step times on this machine. The shares of steps in a frame
+are measured once, and the frame time just before each request, because other load changes it.
 """
 
 from __future__ import annotations
@@ -25,29 +24,29 @@ from .steps import Scenario
 from .transition import Transition, transition
 
 REPEATS = 5  # requests for each pair of scenarios
-ROUNDS = 5  # frames of which the median step times are taken
+ROUNDS = 5  # frames whose median step times are used
 WARM_UP = 6  # frames of each scenario before a request; all but the first are timed
-PATIENCE = 60.0  # seconds for a switch to come
+PATIENCE = 60.0  # seconds to wait for a switch
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredDelay:
-    """What one request came to, in seconds."""
+    """The result of one request, in seconds."""
 
     predicted: float
     measured: float
-    worst_predicted: float  # for a request at the worst moment
+    worst_predicted: float  # for a request at the worst time
 
 
 @dataclass(frozen=True)
 class MeasuredPair:
-    """A switch that was requested several times, at random moments of a frame."""
+    """A switch that was requested several times, at random times of a frame."""
 
     old: str
     new: str
     predicted: tuple[float, ...]  # of each request
     measured: tuple[float, ...]
-    worst_predicted: float  # over all moments
+    worst_predicted: float  # over all request times
 
     def to_dict(self) -> dict[str, object]:
         return {
@@ -84,14 +83,14 @@ class SwitchMeter:
 
     @cached_property
     def _scenarios(self) -> dict[str, Scenario]:
-        """With the median times that steps take here."""
+        """The scenarios with median step times of this machine."""
         return {name: self._as_measured(name) for name in self.running.scenarios}
 
     def _as_measured(self, name: str) -> Scenario:
         rounds = [self.running.step_times(name, self.source.frame(n)) for n in range(ROUNDS)]
         planned = self.running.layout.scenarios[name].scenario
         times = np.median(rounds, axis=0)
-        if len(times) != len(planned.steps):  # the time of a frame is known, and steps share it as estimated
+        if len(times) != len(planned.steps):  # only the frame time is known; steps share it as estimated
             return _with_latency(planned, float(times.sum()))
         steps = (replace(step, time=float(t)) for step, t in zip(planned.steps, times, strict=True))
         return replace(planned, steps=tuple(steps))
@@ -103,7 +102,7 @@ class SwitchMeter:
         return {(old.name, new.name): transition(old, new, policy, processors) for old, new in pairs}
 
     def measure(self, old: str, new: str, share: float) -> MeasuredDelay:
-        """A request after this share of a frame of the old scenario. Frames of both scenarios are timed before it."""
+        """Requests a switch after this share of an old frame. Frames of both scenarios are timed before."""
         one, stream = self._transitions[old, new], self.running(self.source.frames())
         results: list[AdaptiveResult] = []
         self.check.begin()
@@ -128,7 +127,7 @@ class SwitchMeter:
     def _frame_time(
         self, stream: Generator[AdaptiveResult, None, None], results: list[AdaptiveResult], scenario: str
     ) -> float:
-        """The median time of a frame, once the scenario is the one in use."""
+        """The median frame time of a scenario once it is in use."""
         self.running.request(scenario)
         self._await(stream, results, lambda: all(one.scenario == scenario for one in results[-WARM_UP:]), WARM_UP)
         last = list(zip(_begins(results), results, strict=True))[1 - WARM_UP :]
@@ -141,7 +140,7 @@ class SwitchMeter:
         has_come: Callable[[], bool],
         least: int = 1,
     ) -> None:
-        """Takes results, of which each is checked, until something has come."""
+        """Takes and checks results until the condition holds."""
         begun = time.perf_counter()
         for taken, result in enumerate(stream, start=1):
             self.check.take(result)
@@ -157,13 +156,13 @@ class SwitchMeter:
 
 
 def _with_latency(scenario: Scenario, seconds: float) -> Scenario:
-    """The scenario whose frame takes this long; its steps share that as before."""
+    """The scenario with this frame time; its steps keep their shares."""
     factor = seconds / (scenario.latency or 1.0)
     return replace(scenario, steps=tuple(replace(step, time=step.time * factor) for step in scenario.steps))
 
 
 def _pause(policy: SwitchPolicy, results: Sequence[AdaptiveResult]) -> float:
-    """The time between frames, where Python hands frames over during a switch: not where C goes on by itself."""
+    """The time between frames if Python passes frames during a switch; none if C continues by itself."""
     if policy in (SwitchPolicy.OVERLAP, SwitchPolicy.ABORT):
         return 0.0
     gaps = [after.started - before.ended for before, after in pairwise(results[:-1])]
@@ -171,7 +170,7 @@ def _pause(policy: SwitchPolicy, results: Sequence[AdaptiveResult]) -> float:
 
 
 def _predicted(one: Transition, results: Sequence[AdaptiveResult], requested: float) -> float:
-    """The delay for the moment in the frame that was under way; between frames, that of the new scenario alone."""
+    """The delay for the request's time in the current frame; between frames, the new scenario's own."""
     for begin, result in zip(_begins(results), results, strict=True):
         if begin <= requested < result.ended:
             return one.delay(min(requested - begin, one.old.latency * (1 - 1e-9)))

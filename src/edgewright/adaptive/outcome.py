@@ -1,4 +1,4 @@
-"""The analysis of an application with scenarios: what they share, in how much memory, how long a switch takes."""
+"""The analysis of an application with scenarios: shared layers, memory, switching delays."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class AdaptOutcome:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was assumed, and what follows from the number of processors."""
+        """Assumptions, and consequences of the number of processors."""
         if self.application.file.adapt.processors > 1:
             return self.application.notes
         return (
@@ -103,9 +103,9 @@ class AdaptOutcome:
 def adapt_outcome(
     application: AdaptiveApplication, share: Collection[LayerAttribute] | None = None, request_at: float = 0.5
 ) -> AdaptOutcome:
-    """The analysis of an application for a set A (that of the file if None).
+    """The analysis of an application for a set A (the file's if None).
 
-    Requests come at a position in the old scenario's steps: 0.5 is in the middle of the first.
+    Requests come at a position in the old scenario's steps: 0.5 is the middle of the first step.
     """
     for one in application.scenarios:
         if not 0 <= request_at < len(one.layers):
@@ -131,7 +131,7 @@ def adapt_outcome(
 
 
 def value_of(value: Hashable) -> object:
-    """The value of an attribute as JSON holds it."""
+    """The value of an attribute as stored in JSON."""
     match value:
         case LayerParameters():
             return list(value.names)

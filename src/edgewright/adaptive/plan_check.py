@@ -1,8 +1,8 @@
 """The judge of transitions between real plans, byte by byte and for all arrival times and speeds at once.
 
-It follows the plans' own steps (`program.byte_trace`). It shares no code with `planned`, and takes nothing from a
-transition but what the transition promises: how many old steps have ended when a new one starts, and at which switch
-points the new scenario may run first.
+It follows the plans' own steps (`program.byte_trace`). It shares no code with `planned`, and uses only what the
+transition promises: how many old steps have ended when a new one starts, and the switch points at which the new
+scenario may run first.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from .transition import Transition
 
 @dataclass(frozen=True)
 class TracedScenario:
-    """The bytes that each step of a scenario reads and writes, as its plans' own steps say."""
+    """The bytes that each step of a scenario reads and writes, from its plans' steps."""
 
     planned: PlannedScenario
 
     @cached_property
     def touches(self) -> tuple[tuple[tuple[PlannedPart, Touch], ...], ...]:
-        """Of each step, in the order of the scenario."""
+        """The accesses of each step, in the order of the scenario."""
         found: list[list[tuple[PlannedPart, Touch]]] = [[] for _ in self.planned.labels]
         steps: dict[tuple[int, int], list[int]] = {}  # of each stage of each part
         for at, (number, stage, _) in enumerate(self.planned.labels):
@@ -57,14 +57,15 @@ class TracedScenario:
         return sizes
 
     def cells(self, memories: Mapping[str, Array], part: PlannedPart, touch: Touch) -> Iterator[tuple[str, Array]]:
-        """The part of an array over common memories that a touch is of."""
+        """The part of an array over common memories that an access covers."""
         for common, base in part.places_of(touch.memory):
             own = memories[common][base:]
             where = touch.where
             yield common, own[where] if isinstance(where, slice) else cells_of(own, where, touch.element)
 
     def last_steps(self, processor: int, sizes: Mapping[str, int], is_write: bool) -> dict[str, Array]:
-        """For each byte, how many steps of the processor have ended when the last one that touches or writes it has."""
+        """For each byte, the number of ended steps of the processor when the last one that touches or writes it has
+        ended."""
         found = {memory: np.zeros(size, np.int32) for memory, size in sizes.items()}
         steps = self.planned.scenario.steps
         own = (at for at, step in enumerate(steps) if step.processor == processor)
@@ -77,7 +78,8 @@ class TracedScenario:
 
 
 def overwritten(old: TracedScenario, new: TracedScenario, transition: Transition) -> Iterator[str]:
-    """What a switch may destroy, each as a sentence; nothing under `FINISH` and `ABORT`, where no two frames meet."""
+    """The values that a switch may destroy, each as a sentence; none under `FINISH` and `ABORT`, where frames never
+    overlap."""
     sizes = {x: max(each.sizes.get(x, 0) for each in (old, new)) for x in (*old.sizes, *new.sizes)}
     if transition.policy is SwitchPolicy.OVERLAP:
         yield from _unsafe_starts(old, new, transition, sizes)
@@ -110,8 +112,8 @@ def _unsafe_starts(
 
 
 def _ended_before(steps: Sequence[ScenarioStep], needs: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
-    """How many old steps of each processor have ended when each new step starts: those that it needs, and those that
-    the new steps before it needed."""
+    """For each new step, the old steps of each processor that have ended when it starts: those it needs, and those that
+    earlier new steps needed."""
     found: list[tuple[int, ...]] = []
     for at, (step, counts) in enumerate(zip(steps, needs, strict=True)):
         same = [other for other in range(at) if steps[other].processor == step.processor]
@@ -123,7 +125,7 @@ def _ended_before(steps: Sequence[ScenarioStep], needs: Sequence[Sequence[int]])
 def _unsafe_points(
     old: TracedScenario, new: TracedScenario, points: Collection[int], sizes: Mapping[str, int]
 ) -> Iterator[str]:
-    """Switch points at which the new scenario overwrites what the old frame reads when it goes on."""
+    """Switch points at which the new scenario overwrites what the old frame reads after it resumes."""
     live, written = ({memory: np.zeros(size, bool) for memory, size in sizes.items()} for _ in range(2))
     for touches in new.touches:
         for part, touch in touches:

@@ -1,6 +1,6 @@
-"""The bytes that a plan touches, turn by turn, as its own buffers, views and row windows say.
+"""The bytes that a plan touches, turn by turn, from its buffers, views and row windows.
 
-The judge of transitions follows the plan byte by byte instead (`plan_check`).
+The judge of transitions instead follows the plan byte by byte (`plan_check`).
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ EMPTY: Hulls = {}
 
 @dataclass(frozen=True, slots=True)
 class PlanTurn:
-    """What a plan does between two points at which it may be interrupted."""
+    """The accesses of a plan between two possible interruptions."""
 
     stage: int
     turn: int
     time: float
     reads: Hulls
     writes: Hulls
-    live: Hulls = field(default_factory=dict)  # at its end: bytes that hold values which are read later
+    live: Hulls = field(default_factory=dict)  # at its end: bytes with values that are read later
 
 
 @dataclass(frozen=True)
 class PlanTurns:
-    """The turns of a plan. They do not depend on where its buffers lie."""
+    """The turns of a plan, independent of the addresses of its buffers."""
 
     turns: tuple[PlanTurn, ...]
     filled: tuple[str, ...]  # inputs that the caller writes before the first turn
@@ -47,7 +47,8 @@ class PlanTurns:
         filled: Collection[str] | None = None,
     ) -> PlanTurns:
         """`pieces` are the times of each stage: turn by turn and the rest (`RunPieces.stages`). Whole stages, unless
-        `is_by_rows`. The caller fills all inputs, unless others are given, and takes the outputs in the last turn."""
+        `is_by_rows`. The caller fills all inputs, unless others are given, and takes the outputs in the last turn.
+        """
         walk = _PlanWalk(plan)
         inputs = [x for x in plan.network.inputs if x in plan.views and x not in plan.pulled]
         copied = tuple(x for x in inputs if filled is None or x in filled)
@@ -74,11 +75,11 @@ class _PlanWalk:
         self._values |= sums & plan.buffer_named.keys()
 
     def values(self, hulls: Hulls) -> Hulls:
-        """Without scratch, which holds nothing between two turns."""
+        """The buffers with values; scratch holds nothing between two turns."""
         return {name: hull for name, hull in hulls.items() if name in self._values}
 
     def turns(self, number: int, pieces: Sequence[float], is_by_rows: bool) -> Iterator[PlanTurn]:
-        """The turns of a stage, without what is live after them."""
+        """The turns of a stage, without their live bytes."""
         stage = self.plan.program.stages[number]
         turns = self._steps(stage)
         if not is_by_rows or len(turns) != len(pieces) - 1:
@@ -120,14 +121,14 @@ class _PlanWalk:
         layer = self.network.by_name[step.layer]
         yield self._hull(layer.output, step.region)
         for name in layer.inputs:
-            if name in self.plan.pulled:  # rows come into its window
+            if name in self.plan.pulled:  # rows arrive in its window
                 yield self.whole(name)
 
     def whole(self, name: str) -> Hulls:
         return self._hull(name, Region.whole(self.network.tensors[name].shape))
 
     def _hull(self, name: str, region: Region) -> Hulls:
-        """All of the buffer where rows or tiles take turns in it, or lanes have parts of it."""
+        """The whole buffer if it holds a rolling window, tiles, or parts of several lanes."""
         view, tensor = self.plan.views[name], self.network.tensors[name]
         buffer = self.plan.buffer_named[view.buffer]
         if view.window is not None or view.tiled or buffer.lanes > 1:
@@ -140,7 +141,7 @@ class _PlanWalk:
 
 
 def joined(hulls: Iterable[Hulls]) -> Hulls:
-    """By buffer, the hull of all."""
+    """By buffer, the bounding interval."""
     found: dict[str, Hull] = {}
     for each in hulls:
         for name, (low, high) in each.items():

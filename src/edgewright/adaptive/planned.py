@@ -1,4 +1,4 @@
-"""Scenarios made of real plans: each stage, or each turn of a stage, is a step with its share of the time."""
+"""Scenarios made from real plans: each stage, or each turn of a stage, is a step with its share of the time."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from ..program.deployment import OUTSIDE, Deployment
 from .plan_turns import Hulls, PlanTurns
 from .steps import CellGrid, Scenario, ScenarioStep, Span
 
-Place = tuple[str, int]  # a memory that scenarios share, and the byte where something begins in it
+Place = tuple[str, int]  # a memory that scenarios share, and a byte in it
 
 
 @dataclass(frozen=True)
 class PlannedPart:
-    """A plan, and where it runs. Its memories are shared with other scenarios, at the places given or else at 0."""
+    """A plan, and where it runs. Its memories are shared with other scenarios, at the given places or else at 0."""
 
     name: str
     plan: Plan
     turns: PlanTurns
     processor: int = 0
     after: tuple[int, ...] = ()  # earlier parts whose results it reads
-    beside: tuple[int, ...] = ()  # earlier parts from which it takes rows while they run
+    beside: tuple[int, ...] = ()  # earlier parts whose rows it takes while they run
     places: Mapping[str, tuple[Place, ...]] = field(default_factory=dict)  # of each memory, several for FIFO slots
 
     def places_of(self, memory: str) -> tuple[Place, ...]:
@@ -35,7 +35,7 @@ class PlannedPart:
         return () if memory in self.plan.slots else ((memory, 0),)
 
     def spans(self, hulls: Hulls) -> Iterator[tuple[str, Span]]:
-        """The bytes of the common memories, with the buffers that they are of."""
+        """The bytes of the common memories, with their buffers."""
         for name, (low, high) in hulls.items():
             buffer = self.plan.buffer_named[name]
             for memory, base in self.places_of(buffer.memory):
@@ -44,7 +44,7 @@ class PlannedPart:
 
 @dataclass(frozen=True)
 class PlannedScenario:
-    """A scenario with the plans that it was made from."""
+    """The steps of a scenario, and the plans of its parts from which they follow."""
 
     scenario: Scenario
     parts: tuple[PlannedPart, ...]
@@ -58,7 +58,7 @@ class PlannedScenario:
 def planned_scenarios(
     parts: Mapping[str, Sequence[PlannedPart]], periods: Mapping[str, float] | None = None
 ) -> dict[str, PlannedScenario]:
-    """The scenario of each name, all over the cells of one grid. Pipelined ones have a period."""
+    """The scenario of each name, over the cells of one common grid. Pipelined ones have a period."""
     grid = CellGrid.of(
         span
         for those in parts.values()
@@ -95,7 +95,7 @@ def _scenario(name: str, parts: tuple[PlannedPart, ...], grid: CellGrid, period:
 
 
 def _written_and_read(steps: Sequence[ScenarioStep]) -> tuple[int, ...]:
-    """By count of steps, the bytes that some of them write and some later one reads: no fewer than are live."""
+    """By count of steps, an upper bound of the live bytes: those written by some step and read by a later one."""
     written = accumulate((step.writes for step in steps), or_, initial=0)
     read = [*accumulate((step.reads for step in reversed(steps)), or_, initial=0)][::-1]
     return tuple(map(and_, written, read))
@@ -114,8 +114,8 @@ def parts_of_deployment(
 ) -> tuple[PlannedPart, ...]:
     """The parts of a pipeline, each worker a processor, in its arenas. `pieces` are times of stages by part.
 
-    A FIFO with several slots counts as touched in all of them. The outside world brings a frame before the first step
-    and takes its results in the last one. Replicas are refused: their frames are not alike.
+    A FIFO with several slots counts as touched in all of them. A frame arrives before the first step and its results
+    are taken in the last one. Replicas are refused, since their frames differ.
     """
     processors = {worker.name: at for at, worker in enumerate(deployment.workers)}
     numbers: dict[str, int] = {}
@@ -154,7 +154,7 @@ def parts_of_deployment(
 
 
 def _sources(deployment: Deployment, part: str) -> frozenset[str]:
-    """The parts that have to come first: those that make its inputs, and those that its worker runs before it."""
+    """The parts that must come first: those that make its inputs, and earlier ones of its worker."""
     makers = {fifo.source for fifo in deployment.reads[part].values()} - {OUTSIDE}
     before = {other for w in deployment.workers_of[part] for other in w.parts[: w.parts.index(part)]}
     return frozenset(makers | before)

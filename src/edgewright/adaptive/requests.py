@@ -1,4 +1,4 @@
-"""Where requests for scenarios come from while an application runs: lines of a file or a socket, or chance.
+"""Sources of scenario requests for a running application: lines of a file or a socket, or random.
 
 A line is a scenario, `release`, or a signal with its value: `battery = 0.2`.
 """
@@ -19,12 +19,12 @@ from ..errors import EdgewrightError, InputError
 from .runtime import Adaptive
 
 PATIENCE = 1.0  # seconds that the next line of a file waits for a switch
-PAUSES, MOST_PAUSE = 4.0, 0.1  # frames, and seconds, from one random request to the next at most
+PAUSES, MOST_PAUSE = 4.0, 0.1  # at most this many frames, and seconds, between random requests
 PORTS = range(1, 65536)
 
 
 def obey(running: Adaptive, line: str) -> None:
-    """Does what a line asks for; an error says what is wrong with it."""
+    """Carries out a line; an error says what is wrong with it."""
     name, is_signal, value = (part.strip() for part in line.partition("="))
     if is_signal:
         if not name:
@@ -40,7 +40,7 @@ def obey(running: Adaptive, line: str) -> None:
 
 
 class LineRequests:
-    """Requests from the lines of a file, in their own thread: each waits for the first result of the one before."""
+    """Requests from the lines of a file, in a separate thread: each waits for the first result of the previous one."""
 
     def __init__(self, lines: TextIO) -> None:
         self.lines = lines
@@ -67,7 +67,7 @@ class LineRequests:
                     self._await(running, line.strip())
         except EdgewrightError as error:
             self.error = error
-        except (OSError, ValueError):  # closed, or no text
+        except (OSError, ValueError):  # closed, or not text
             return
 
     def _await(self, running: Adaptive, scenario: str) -> None:
@@ -134,7 +134,7 @@ class SocketRequests:
 
 
 def _remove_old_socket(path: Path) -> None:
-    """A socket that an earlier run has left; anything else is refused."""
+    """Removes a socket left by an earlier run; anything else is refused."""
     if not path.exists():
         return
     if not stat.S_ISSOCK(path.stat().st_mode):
@@ -143,7 +143,7 @@ def _remove_old_socket(path: Path) -> None:
 
 
 class RandomRequests:
-    """Requests for random scenarios at random moments, from a thread of their own."""
+    """Requests for random scenarios at random times, from a separate thread."""
 
     def __init__(self, seed: int = 1) -> None:
         self.error: EdgewrightError | None = None

@@ -1,4 +1,4 @@
-"""Random frames, and whether what a running application makes of them is right, complete and in order."""
+"""Random frames, and a check that a running application's results are correct, complete and in order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VARIETY = 8  # different frames
 
 @dataclass(frozen=True)
 class FrameSource:
-    """Frames of random numbers: number n is always the same one."""
+    """Frames of random numbers: number n is always the same."""
 
     application: AdaptiveApplication
     variety: int = VARIETY
@@ -31,7 +31,7 @@ class FrameSource:
         return self._values[number % self.variety]
 
     def frames(self, count: int | None = None) -> Iterator[Mapping[str, Array]]:
-        """The first `count` frames, or frames without end."""
+        """The first `count` frames, or an endless sequence."""
         number = 0
         while count is None or number < count:
             yield self.frame(number)
@@ -69,14 +69,14 @@ class ResultCheck:
     _missing: set[int] = field(default_factory=set)
 
     def begin(self) -> None:
-        """Frames are numbered from 0 again."""
+        """Starts a new numbering of frames from 0."""
         self._next = 0
         self._missing.clear()
 
     def take(self, result: AdaptiveResult) -> None:
         self.frames += 1
         self.by_scenario[result.scenario] = self.by_scenario.get(result.scenario, 0) + 1
-        if result.frame in self._missing:  # it was not lost, but late
+        if result.frame in self._missing:  # late rather than lost
             self._missing.remove(result.frame)
             self.lost -= 1
             self.reordered += 1
@@ -92,7 +92,7 @@ class ResultCheck:
         self.wrong += not all(is_same(found, right) for found, right in pairs)
 
     def end(self, count: int) -> None:
-        """No more results come, of this many frames."""
+        """Ends the check after this many frames."""
         self.lost += max(0, count - self._next)
         self._next = max(count, self._next)
 

@@ -1,17 +1,17 @@
 """Which scenario applies: rules on signals, explicit requests, dwell time, confidence cascade.
 
-Everything here is a value or a pure function: the simulation, the Python runtime and the C code follow the same
-decisions. The order of precedence, from strong to weak:
+Everything here is a value or a pure function: the simulation, the Python runtime and the C code make the same
+decisions. Precedence, from strong to weak:
 
-1. Dwell time. After a switch the scenario stays for at least `dwell`. What is requested meanwhile is not lost: when the
-   dwell time is over, the application switches to the scenario that is wanted then, unless that is the current one.
+1. Dwell time. After a switch the scenario stays for at least `dwell`. Requests during this time are not lost: when it
+   is over, the application switches to the scenario that is wanted then, unless that is the current one.
 2. An explicit request. The last one wins. It holds until the rules report something new: a rule becomes active, or the
-   first active rule becomes inactive. A rule further down that becomes inactive changes nothing. `release` ends a
-   request early.
+   first active rule becomes inactive. A later rule that becomes inactive changes nothing. `release` ends a request
+   early.
 3. Rules, in the order of the file. The first active one decides.
 4. The fallback, while no rule is active. Before the first reading of a signal it is the start scenario.
 
-A cascade is not a switch: it computes single frames again, and neither the dwell time nor the current scenario changes.
+A cascade is not a switch: it computes single frames again, without changing the dwell time or the current scenario.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from .description import AdaptiveFile
 
 @dataclass(frozen=True, slots=True)
 class SwitchingState:
-    """Everything that decisions depend on besides the rules."""
+    """The state that decisions depend on, besides the rules."""
 
     current: str
     active: tuple[bool, ...]  # of each rule
-    requested: str | None = None  # explicitly, and still in force
+    requested: str | None = None  # explicit request in force
     has_reading: bool = False  # of any signal
-    switched_at: float | None = None  # the last switch; the start is none
+    switched_at: float | None = None  # the last switch; the start does not count
 
 
 def switching_rules(file: AdaptiveFile) -> SwitchingRules:
@@ -55,7 +55,7 @@ def initial_state(rules: SwitchingRules) -> SwitchingState:
 
 
 def with_signals(rules: SwitchingRules, state: SwitchingState, values: Mapping[str, float]) -> SwitchingState:
-    """The state after these signals have taken these values at once; others keep theirs."""
+    """The state after these signals changed at once; others keep their values."""
     for name in values:
         if name not in rules.signals:
             known = ", ".join(rules.signals) or "none, since there are no rules"
@@ -79,12 +79,12 @@ def with_request(rules: SwitchingRules, state: SwitchingState, scenario: str) ->
 
 
 def release(state: SwitchingState) -> SwitchingState:
-    """The state after the explicit request was withdrawn: rules decide again."""
+    """The state after the explicit request was withdrawn, so that rules decide again."""
     return replace(state, requested=None)
 
 
 def wanted(rules: SwitchingRules, state: SwitchingState) -> str:
-    """The scenario that applies, dwell time aside."""
+    """The scenario that applies, ignoring dwell time."""
     if state.requested is not None:
         return state.requested
     first = _first(state.active)
@@ -94,14 +94,14 @@ def wanted(rules: SwitchingRules, state: SwitchingState) -> str:
 
 
 def due(rules: SwitchingRules, state: SwitchingState) -> float | None:
-    """From when on the application may switch to the wanted scenario; None if that is the current one."""
+    """The earliest time of a switch to the wanted scenario; None if that is the current one."""
     if wanted(rules, state) == state.current:
         return None
     return -inf if state.switched_at is None else state.switched_at + rules.dwell
 
 
 def advance(rules: SwitchingRules, state: SwitchingState, time: float) -> SwitchingState:
-    """The state at this time: switched to the wanted scenario if that is due. A runtime calls this between frames."""
+    """The state at this time, switched to the wanted scenario if that is due. A runtime calls this between frames."""
     ready = due(rules, state)
     if ready is None or time < ready:
         return state
@@ -109,9 +109,9 @@ def advance(rules: SwitchingRules, state: SwitchingState, time: float) -> Switch
 
 
 def handed_on(rules: SwitchingRules, scenario: str, margin: float) -> str | None:
-    """The scenario that computes the same frame again after a result with this margin; None if the result stands.
+    """The scenario that recomputes the frame after a result with this margin; None if the result stands.
 
-    The first cascade rule that applies decides. A margin that is not a number counts as below every threshold.
+    The first cascade rule that applies decides. A NaN margin counts as below every threshold.
     """
     for rule in rules.cascades:
         if rule.scenario == scenario and not margin >= rule.margin_below:
@@ -120,9 +120,9 @@ def handed_on(rules: SwitchingRules, scenario: str, margin: float) -> str | None
 
 
 def margin_of(scores: Sequence[float]) -> float:
-    """How far the best class leads the second, in real values: integers are dequantised first.
+    """The lead of the best class over the second, in real values: integers are dequantised first.
 
-    The result has the type of the scores, so that float32 scores give what C computes. It is NaN if a score is.
+    The result has the type of the scores, so that float32 scores give the same value as in C. It is NaN if a score is.
     """
     assert len(scores) >= 2, "a cascade needs two classes or more"
     second, best = sorted(scores)[-2:]

@@ -1,6 +1,6 @@
-"""Scenarios on this machine: `with adaptive("app.toml") as a: a.request("eco"); for y in a(frames): …`.
+"""Runs scenarios on this machine: `with adaptive("app.toml") as a: a.request("eco"); for y in a(frames): …`.
 
-The library is the one that `adapt --compile` writes, compiled for this machine. It decides when scenarios switch.
+The library is that of `adapt --compile`, compiled for this machine. It decides when scenarios switch.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .front import SwitchLayout
 from .rules import switching_rules
 from .scenarios import AdaptiveApplication, load_adaptive
 
-AHEAD = 4  # results that wait for their turn, before frames are held back
+AHEAD = 4  # results that wait before frames are held back
 MILLISECONDS = 1000
 
 Frame = Mapping[str, Array] | Array
@@ -50,7 +50,7 @@ class AdaptiveResult:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredSwitch:
-    """A request, and when the first result of the scenario came."""
+    """A request, and the time of the scenario's first result."""
 
     scenario: str
     requested: float
@@ -58,7 +58,7 @@ class MeasuredSwitch:
 
 
 def adaptive(what: AdaptiveApplication | str | Path, policy: SwitchPolicy | str | None = None) -> Adaptive:
-    """An application with scenarios, planned and compiled for this machine; with another policy than the file's."""
+    """An application with scenarios, planned and compiled for this machine; `policy` overrides the file's."""
     application = on_this_machine(what if isinstance(what, AdaptiveApplication) else load_adaptive(Path(what)))
     application = application if policy is None else with_policy(application, SwitchPolicy(policy))
     switching = SwitchingApplication(application, application.file.adapt.policy)
@@ -71,7 +71,7 @@ def on_this_machine(application: AdaptiveApplication) -> AdaptiveApplication:
 
 
 class Adaptive:
-    """Scenarios of one application at work. Called with frames, it gives their results in order.
+    """A running application with scenarios. Called with frames, it yields their results in order.
 
     A frame is an array, or a mapping from the inputs of the first scenario to arrays.
     """
@@ -79,15 +79,15 @@ class Adaptive:
     def __init__(self, switching: SwitchingApplication, layout: SwitchLayout) -> None:
         self.application, self.policy, self.layout = switching.application, switching.policy, layout
         self.scenarios = tuple(one.name for one in self.application.scenarios)
-        self.switches: list[MeasuredSwitch] = []  # that have happened
-        self.frame_time = 0.0  # seconds that the last frame took
+        self.switches: list[MeasuredSwitch] = []  # completed ones
+        self.frame_time = 0.0  # seconds of the last frame
         self._rules = switching_rules(self.application.file)
         self._networks = {one.name: one.network for one in self.application.scenarios}
         self._keep = TemporaryDirectory(prefix="edgewright-")
         self.library = switching.library(layout)
         self._loaded = _loaded(self.library, Path(self._keep.name))
         self._stream: _Stream | None = None
-        # The last request until its first result: the scenario, when, and how many switches there had been.
+        # The pending request: the scenario, its time, and the number of switches before it.
         self._asked: tuple[str, float, int] | None = None
         self._guard = Lock()
 
@@ -98,14 +98,14 @@ class Adaptive:
         self.close()
 
     def close(self) -> None:
-        """Ends what is running, and gives everything back."""
+        """Stops running streams and releases everything."""
         if self._stream is not None:
             self._stream.stop()
         self._keep.cleanup()
 
     @property
     def current(self) -> str:
-        """The scenario that is in use."""
+        """The current scenario."""
         return self.scenarios[self._call("current")]
 
     @property
@@ -114,7 +114,7 @@ class Adaptive:
         return self._asked is not None
 
     def request(self, scenario: str) -> None:
-        """Asks for a scenario, from any thread. The last request wins."""
+        """Requests a scenario, from any thread. The last request wins."""
         if scenario not in self.scenarios:
             near = suggestion(scenario, self.scenarios)
             raise InputError(f'"{scenario}" is no scenario{near} (scenarios: {", ".join(self.scenarios)})')
@@ -124,12 +124,12 @@ class Adaptive:
             self._call("request", self.scenarios.index(scenario))
 
     def release(self) -> None:
-        """Withdraws the request: rules decide again."""
+        """Withdraws the request, so that rules decide again."""
         if self._rules.rules:
             self._call("release")
 
     def signal(self, name: str, value: float) -> None:
-        """The new value of a signal that rules read."""
+        """Sets the value of a signal that rules read."""
         if name not in self._rules.signals:
             known = ", ".join(self._rules.signals) or "none, since there are no rules"
             raise InputError(
@@ -139,7 +139,7 @@ class Adaptive:
         function(ctypes.c_int32(self._rules.signals.index(name)), ctypes.c_float(value))
 
     def __call__(self, frames: Iterable[Frame]) -> Generator[AdaptiveResult, None, None]:
-        """The results of the frames in their order, while the next ones are computed."""
+        """Yields the results of the frames in order, while the next ones are computed."""
         if self._stream is not None:
             raise InputError("this application is running; read its results to the end before new frames")
         self._stream = stream = _Stream(self, iter(frames))
@@ -150,7 +150,7 @@ class Adaptive:
             self._stream = None
 
     def compute(self, number: int, frame: Frame) -> AdaptiveResult:
-        """One frame with the scenario in use, in the calling thread."""
+        """Computes one frame with the current scenario, in the calling thread."""
         inputs, outputs = self._arrays(frame)
         ends = (ctypes.c_void_p * (len(inputs) + len(outputs)))(*(x.ctypes.data for x in (*inputs, *outputs.values())))
         if self._rules.dwell:
@@ -165,7 +165,7 @@ class Adaptive:
         return AdaptiveResult(number, scenario, self._named(scenario, outputs), started, ended)
 
     def step_times(self, scenario: str, frame: Frame) -> Array:
-        """Seconds of each step of a frame, measured at its switch points; of the frame as a whole where it has none."""
+        """Seconds of each step of a frame, measured at its switch points; of the whole frame if it has none."""
         self._call("request", self.scenarios.index(scenario))
         count = len(self.layout.scenarios[scenario].scenario.steps)
         times = np.zeros(count + len(self.layout.plans[scenario].program.stages) + 2)
@@ -176,7 +176,8 @@ class Adaptive:
         return _between_steps(self.layout, scenario, times[times > 0], result)
 
     def on_overtake(self, callback: Any) -> None:
-        """Has C call this where a new scenario may overtake the frame under way; `callback` must be kept alive."""
+        """Registers a callback of the C code for points where a new scenario may overtake the current frame; `callback`
+        must be kept alive."""
         self._loaded[f"{self.library.name}_host_on_overtake"](callback)
 
     def _note(self, scenario: str, ended: float) -> None:
@@ -190,7 +191,7 @@ class Adaptive:
                 self._asked = None
 
     def _arrays(self, frame: Frame) -> tuple[list[Array], dict[str, Array]]:
-        """The arrays of a frame in the order of the step function's parameters, checked, and room for the outputs."""
+        """The arrays of a frame in the order of the step function's parameters, checked, and arrays for the outputs."""
         first = self.application.scenarios[0].network
         given = frame if isinstance(frame, Mapping) else {first.inputs[0]: frame}
         if strangers := given.keys() - set(first.inputs):
@@ -213,7 +214,7 @@ class Adaptive:
         return inputs, {name: np.empty(tensor.shape, tensor.dtype.numpy) for name, tensor in tensors.items()}
 
     def _named(self, scenario: str, outputs: Mapping[str, Array]) -> dict[str, Array]:
-        """The outputs under the scenario's own names."""
+        """The outputs by the scenario's own names."""
         return dict(zip(dict.fromkeys(self._networks[scenario].outputs), outputs.values(), strict=True))
 
     def _call(self, function: str, *arguments: Any) -> int:
@@ -222,7 +223,7 @@ class Adaptive:
 
 @dataclass
 class _Stream:
-    """Frames on their way: one thread, or two that take turns under `OVERLAP`."""
+    """Frames in progress: one thread, or two that take turns under `OVERLAP`."""
 
     owner: Adaptive
     frames: Iterator[Frame]
@@ -231,7 +232,7 @@ class _Stream:
     _given: int = 0
     _done: dict[int, AdaptiveResult] = field(default_factory=dict)
     _threads: list[Thread] = field(default_factory=list)
-    _last: int | None = None  # how many frames there are, once that is known
+    _last: int | None = None  # number of frames, once known
     _error: BaseException | None = None
     _is_stopped: bool = False
 
@@ -251,11 +252,11 @@ class _Stream:
                 raise self._error
 
     def _overtake(self) -> None:
-        """A scenario has taken over: its first frame is computed before the one under way has ended."""
+        """Called when a scenario has taken over: computes its first frame before the current one has ended."""
         try:
             if (taken := self._take()) is not None:
                 self._put(self.owner.compute(*taken))
-        except BaseException as error:  # C has called: it is raised when C has returned
+        except BaseException as error:  # called from C: re-raised after C returns
             self._error = error
 
     def _from_threads(self) -> Iterator[AdaptiveResult]:
@@ -282,7 +283,7 @@ class _Stream:
                 self._change.notify_all()
 
     def _take(self) -> tuple[int, Frame] | None:
-        """The next frame, with its number; None when there is no more."""
+        """The next frame, with its number; None if there are no more."""
         with self._change:
             while self._taken - self._given >= AHEAD and not self._is_stopped and self._threads:
                 self._change.wait()
@@ -321,7 +322,7 @@ _CALLBACK = ctypes.CFUNCTYPE(None)
 
 
 def _between_steps(layout: SwitchLayout, scenario: str, times: Array, result: AdaptiveResult) -> Array:
-    """Times of steps from those of switch points: the beginning of each stage, after each turn, and the end."""
+    """Times of steps from those of switch points: the start of each stage, after each turn, and the end."""
     if not len(times):
         return np.array([result.ended - result.started])
     begins, at = [], 0
@@ -346,7 +347,7 @@ def _loaded(library: DeploymentLibrary, folder: Path) -> ctypes.CDLL:
 
 
 def _step(library: DeploymentLibrary) -> str:
-    """C of a frame whose inputs and outputs come as pointers; rows of pulled inputs are copied out of whole frames."""
+    """C code for a frame whose inputs and outputs are pointers; rows of pulled inputs are copied from whole frames."""
     part = library.deployment.parts[0]
     pulled, lines, arguments = library.code.deployment.plans[part.name].pulled, [], []
     for at, name in enumerate((*part.network.inputs, *dict.fromkeys(part.network.outputs))):

@@ -1,4 +1,4 @@
-"""An application with scenarios as read: the network of each, the order in which its layers run, and their times."""
+"""An application with scenarios as read: the network of each, its order of layers, and their times."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..platform.target import TARGETS, Target, chosen_target
 from ..program import Plan
 from .description import AdaptiveFile, RuleEntry, ScenarioEntry, read_adaptive
 
-UNKNOWN_CLOCK = 10**9  # hertz, where no board says how fast the processor is
+UNKNOWN_CLOCK = 10**9  # hertz, if no board gives the processor's clock
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class AppScenario:
     entry: ScenarioEntry
     network: Network
     times: Mapping[str, float]  # seconds of each layer, in the order of execution
-    is_estimated: bool  # whether the times are
+    is_estimated: bool  # whether the times are estimates
 
     @property
     def name(self) -> str:
@@ -51,25 +51,25 @@ class AppScenario:
 
 @dataclass(frozen=True)
 class AdaptiveApplication:
-    """Everything that was read."""
+    """An application with scenarios as read."""
 
     file: AdaptiveFile
     scenarios: tuple[AppScenario, ...]
     board: Board | None
     target: Target
-    notes: tuple[str, ...] = ()  # what was assumed, for people
+    notes: tuple[str, ...] = ()  # assumptions, for people
 
     def scenario(self, name: str) -> AppScenario:
         return next(one for one in self.scenarios if one.name == name)
 
 
 def load_adaptive(path: Path) -> AdaptiveApplication:
-    """The application of a file, with its networks and its board."""
+    """The application in a file, with its networks and its board."""
     return assemble_adaptive(read_adaptive(path), path.parent, str(path))
 
 
 def assemble_adaptive(file: AdaptiveFile, folder: Path, where: str) -> AdaptiveApplication:
-    """The application that a file describes; its paths start at `folder`, and errors call it `where`."""
+    """The application that a file describes; paths are relative to `folder`, and errors call it `where`."""
     board = None
     if file.board is not None:
         board = load_board(folder / file.board if file.board.endswith(".toml") else file.board)
@@ -115,7 +115,7 @@ def scenario_plan(application: AdaptiveApplication, scenario: AppScenario) -> Pl
 
 
 def scenario_request(application: AdaptiveApplication, scenario: AppScenario) -> PlanRequest:
-    """What the entry of the scenario's network asks for.
+    """The planning request in the entry of the scenario's network.
 
     Frames of confidence cascades stay in the caller's memory, for the next scenario to read.
     """
@@ -134,7 +134,7 @@ def scenario_request(application: AdaptiveApplication, scenario: AppScenario) ->
 
 
 def _given_times(entry: ScenarioEntry, network: Network, key: str) -> Mapping[str, float]:
-    """The times of the file, which may leave inputs and outputs out: these take no time then."""
+    """The times in the file; inputs and outputs may be left out and then take no time."""
     layers, given = executed_layers(network), entry.layer_times
     ends = {*input_actors(network).values(), *output_actors(network).values()}
     computing = [name for name in layers if name not in ends]
@@ -152,7 +152,7 @@ def _given_times(entry: ScenarioEntry, network: Network, key: str) -> Mapping[st
 def _estimated_times(
     network: Network, entry: AppNetworkEntry, board: Board | None, target: Target
 ) -> Mapping[str, float]:
-    """Seconds of each layer run whole: estimated instructions. Inputs and outputs take none."""
+    """Estimated seconds of each layer run whole. Inputs and outputs take none."""
     timed = TimedPlan(plan_network(network, plain=True), Timing(target, vectors=True).costs(network))
     counts: dict[str, float] = {}
     for stage, instructions in zip(timed.plan.program.stages, timed.stages, strict=True):
@@ -165,12 +165,12 @@ def _estimated_times(
 
 
 def instruction_time(board: Board | None, network: Network) -> float:
-    """Seconds of an instruction; without a board, of one in a cycle at a clock that is said in a note."""
+    """Seconds of an instruction; without a board, one cycle at a clock that a note states."""
     return assumed_instruction_time(board, network.is_real) if board else 1 / UNKNOWN_CLOCK
 
 
 def _problems_of_networks(application: AdaptiveApplication) -> Iterator[tuple[str, str]]:
-    """What is wrong once networks and times are known: (key, what)."""
+    """Problems that need networks and times to be known: (key, problem)."""
     first, *others = application.scenarios
     for index, other in enumerate(others, start=1):
         for what, mine, theirs in (
@@ -218,7 +218,7 @@ def _problems_of_networks(application: AdaptiveApplication) -> Iterator[tuple[st
 
 
 def _differently_stored(network: Network, other: Network, key: str, rule: RuleEntry) -> Iterator[tuple[str, str]]:
-    """Inputs that the two networks of a cascade would read as different numbers from the same bytes."""
+    """Inputs that the two networks of a cascade would interpret differently."""
     for name, its in zip(network.inputs, other.inputs, strict=True):
         mine, theirs = network.tensors[name].quant, other.tensors[its].quant
         if mine != theirs:
@@ -244,7 +244,7 @@ def _said(ends: tuple[tuple[tuple[int, ...], str], ...]) -> str:
 
 
 def _gives_scores(network: Network) -> bool:
-    """Whether the network gives one vector of two or more ordered numbers: reals, or stored reals of one scale."""
+    """Whether the network returns one vector of two or more ordered numbers: reals, or stored reals of one scale."""
     if len(network.outputs) != 1:
         return False
     output = network.tensors[network.outputs[0]]

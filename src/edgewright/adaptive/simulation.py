@@ -1,7 +1,7 @@
-"""A day in the life of an adaptive application: an environment over time gives scenarios, energy, accuracy, violations.
+"""Simulates a day of an adaptive application: an environment over time gives scenarios, energy, accuracy, violations.
 
-Power and accuracy of a scenario are constants from the application's file. The scenario changes as `rules` decides. A
-switch that takes time is counted cautiously: until the new scenario's first output, power is the larger of both
+Power and accuracy of a scenario are constants in the application's file. Scenarios change as `rules` decides. A switch
+that takes time is counted pessimistically: until the new scenario's first output, power is the larger of both
 scenarios' and accuracy the old one's, and no other switch begins. Cascades depend on results, and are left out.
 """
 
@@ -28,13 +28,13 @@ from .rules import (
     with_signals,
 )
 
-ROUNDING = 1e-9  # relative, of sums of energies; less is no violation
+ROUNDING = 1e-9  # relative, of sums of energies; less is not a violation
 HOUR = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class ScenarioFigures:
-    """What a simulation knows about a scenario."""
+    """The figures of a scenario for simulations."""
 
     accuracy: float  # 0 to 1
     power: float  # W
@@ -57,12 +57,12 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioSwitch:
-    """A switch that began at `time`; `delay` is the time to the first output of the new scenario, at worst."""
+    """A switch that began at `time`; `delay` is the worst-case time to the new scenario's first output."""
 
     time: float
     old: str
     new: str
-    delay: float | None  # None if it is not known
+    delay: float | None  # None if unknown
 
     def to_dict(self) -> dict[str, object]:
         return {"time": self.time, "from": self.old, "to": self.new, "delay": self.delay}
@@ -70,12 +70,12 @@ class ScenarioSwitch:
 
 @dataclass(frozen=True, slots=True)
 class BudgetViolation:
-    """From `start` to `end` the application took too much: watts above a limit, or joules that should be left."""
+    """An interval in which the application exceeded a power limit, or fell below the required energy."""
 
     kind: str  # "power" or "energy"
     start: float
     end: float
-    excess: float  # at worst, W or J
+    excess: float  # maximum, in W or J
 
     @property
     def said(self) -> str:
@@ -89,7 +89,7 @@ class BudgetViolation:
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """What an environment makes of an application."""
+    """The course of a simulation."""
 
     environment: Environment
     periods: tuple[Period, ...]  # without gaps
@@ -108,11 +108,11 @@ class Simulation:
         return sums / self.environment.duration
 
     def share_of(self, scenario: str) -> float:
-        """The share of the time in which results come from this scenario."""
+        """The share of time in which results come from this scenario."""
         return fsum(p.end - p.start for p in self.periods if p.scenario == scenario) / self.environment.duration
 
     def spent(self) -> tuple[tuple[float, float], ...]:
-        """The energy that was taken up to each time, in joules; it grows in straight lines between."""
+        """The energy used up to each time, in joules; linear in between."""
         points = [(0.0, 0.0)]
         for period in self.periods:
             points.append((period.end, points[-1][1] + period.energy))
@@ -147,7 +147,8 @@ def simulate(
     environment: Environment,
     delays: Mapping[tuple[str, str], float] | None = None,
 ) -> Simulation:
-    """The application in this environment. `delays`: the worst switching delay of each pair (old, new), in seconds."""
+    """Simulates the application in this environment. `delays`: the worst switching delay of each pair (old, new), in
+    seconds."""
     _check_signals(rules, environment)
     run = _SimulatedRun(rules, figures, environment, delays or {})
     for time, (values, requests) in _events(environment).items():
@@ -158,14 +159,14 @@ def simulate(
 
 
 def simulate_alone(scenario: str, figures: ScenarioFigures, environment: Environment) -> Simulation:
-    """One scenario for the whole time, whatever is requested."""
+    """One scenario for the whole time, ignoring requests."""
     periods = (Period(0.0, environment.duration, scenario, figures),)
     return Simulation(environment, periods, (), _violations(periods, environment))
 
 
 @dataclass(frozen=True, slots=True)
 class SimulationOutcome:
-    """An application in an environment, and beside it each of its scenarios for the whole time."""
+    """An application in an environment, compared with each of its scenarios alone."""
 
     rules: SwitchingRules
     simulation: Simulation
@@ -182,7 +183,7 @@ class SimulationOutcome:
 def simulate_application(
     application: Path, environment: Path, delays: Mapping[tuple[str, str], float] | None = None
 ) -> SimulationOutcome:
-    """The application of this file in the environment of that one."""
+    """The application of one file in the environment of another."""
     file = read_adaptive(application)
     rules, figures = switching_rules(file), scenario_figures(file, str(application))
     around = read_environment(environment)
@@ -191,7 +192,7 @@ def simulate_application(
 
 
 class _SimulatedRun:
-    """The simulation under way."""
+    """A simulation in progress."""
 
     def __init__(
         self,
@@ -202,21 +203,21 @@ class _SimulatedRun:
     ) -> None:
         self.rules, self.figures, self.environment, self.delays = rules, figures, environment, delays
         self.state: SwitchingState = initial_state(rules)
-        self.periods: list[Period] = []  # the ended ones
+        self.periods: list[Period] = []  # completed periods
         self.switches: list[ScenarioSwitch] = []
-        self.begun = 0.0  # the period under way
-        self.taken = 0.0  # joules up to there
-        self.free_at = -inf  # when the switch under way ends
+        self.begun = 0.0  # start of the current period
+        self.taken = 0.0  # joules up to that time
+        self.free_at = -inf  # end of the current switch
 
     def until(self, time: float) -> None:
         """Carries out the switches that become due before this time."""
         ready = due(self.rules, self.state)
         if ready is not None and max(ready, self.free_at) < time:
-            # After a switch the current scenario is the wanted one, so that there is only one before the next event.
+            # After a switch the current scenario is the wanted one, so there is only one before the next event.
             self._switch(max(ready, self.free_at))
 
     def take(self, time: float, values: Mapping[str, float], requests: Sequence[str]) -> None:
-        """Signals and requests of one instant; the switch to which they lead, if it is due."""
+        """Processes signals and requests of one instant, and the resulting switch if it is due."""
         battery = self.environment.battery
         if battery is not None and battery.signal is not None:
             values = {**values, battery.signal: self._charge(battery, time)}
@@ -249,7 +250,7 @@ class _SimulatedRun:
             self.begun, self.taken = time, self.taken + period.energy
 
     def _charge(self, battery: Battery, time: float) -> float:
-        """The share of the charge that is left; what the period under way took is counted up to this time."""
+        """The remaining share of the charge; energy of the current period is counted up to this time."""
         if time < self.begun:  # within a switch
             last = self.periods[-1]
             taken = self.taken - (last.end - time) * last.figures.power
@@ -259,7 +260,7 @@ class _SimulatedRun:
 
 
 def _events(environment: Environment) -> Mapping[float, tuple[Mapping[str, float], Sequence[str]]]:
-    """What the application reads and is asked for, at rising times."""
+    """Readings and requests in time order."""
     readings = environment.readings()
     requests: dict[float, list[str]] = {}
     for request in environment.requests:
@@ -269,7 +270,7 @@ def _events(environment: Environment) -> Mapping[float, tuple[Mapping[str, float
 
 
 def _check_signals(rules: SwitchingRules, environment: Environment) -> None:
-    """A signal that only one side knows is a misspelt name, or a rule that was never tried."""
+    """Raises an error for a signal that only one side knows: a misspelt name, or a rule without readings."""
     battery = environment.battery
     given = [signal.name for signal in environment.signals]
     if battery is not None and battery.signal is not None:
@@ -300,7 +301,8 @@ def _power_violation(period: Period, limit: PowerLimit) -> BudgetViolation | Non
 
 
 def _energy_violations(periods: Sequence[Period], battery: Battery) -> Iterator[BudgetViolation]:
-    """Where the charge is below the least one. Between two times both are straight lines; so is their difference."""
+    """Intervals in which the charge is below the minimum. Between two times both are linear, and so is their
+    difference."""
     left = battery.capacity
     for period in periods:
         inside = (time for time, _ in battery.least if period.start < time < period.end)
@@ -322,7 +324,7 @@ def _energy_violations(periods: Sequence[Period], battery: Battery) -> Iterator[
 
 
 def _joined(violations: Iterable[BudgetViolation]) -> Iterator[BudgetViolation]:
-    """The violations, those that follow each other without a gap as one."""
+    """The violations, with adjacent ones merged."""
     last: BudgetViolation | None = None
     for one in violations:
         if last is not None and one.start <= last.end:

@@ -1,4 +1,4 @@
-"""What one frame of a scenario does, step by step: on which processor, for how long, and which bytes it takes.
+"""The steps of one frame of a scenario: processor, time and bytes of each.
 
 Transitions, delays and layouts are computed on this model. `planned` builds it from plans.
 """
@@ -25,7 +25,7 @@ class ScenarioStep:
     after: tuple[int, ...]  # earlier steps whose results it needs; on one processor, steps run in the order listed
     reads: int
     writes: int
-    buffers: tuple[tuple[str, int], ...] = ()  # what it touches by buffer, for messages
+    buffers: tuple[tuple[str, int], ...] = ()  # accesses by buffer, for messages
 
     @property
     def touches(self) -> int:
@@ -40,8 +40,8 @@ class ScenarioStep:
 class Scenario:
     """The steps of one frame.
 
-    The next frame begins `period` later, if the scenario is pipelined, else when the frame has ended. Every frame of a
-    pipelined scenario does the same steps on the same bytes, a period after the one before.
+    The next frame begins `period` later if the scenario is pipelined, else when the frame has ended. Every frame of a
+    pipelined scenario does the same steps on the same bytes, a period after the previous one.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Scenario:
 
     @cached_property
     def starts(self) -> tuple[float, ...]:
-        """When each step of a frame starts that begins at 0: as soon as its processor and its inputs are ready."""
+        """The start of each step of a frame that begins at 0: as soon as its processor and its inputs are ready."""
         free: list[float] = [0] * self.processors
         starts: list[float] = []
         ends: list[float] = []
@@ -110,7 +110,7 @@ class Scenario:
 
     @cached_property
     def shortest_period(self) -> float:
-        """The least time between frames at which each frame runs as if it were alone."""
+        """The least period at which each frame runs as if it were alone."""
         queues = (queue for queue in self.queues if queue)
         return max(self.ends[queue[-1]] - self.starts[queue[0]] for queue in queues)
 
@@ -142,7 +142,7 @@ class Scenario:
 
     @cached_property
     def remaining(self) -> tuple[tuple[int, ...], ...]:
-        """For each processor and each count of its steps: the bytes that the steps after them touch."""
+        """For each processor and each count of its steps: the bytes that the remaining steps touch."""
         found = []
         for queue in self.queues:
             masks = [0]
@@ -152,7 +152,7 @@ class Scenario:
         return tuple(found)
 
     def steps_until_free(self, processor: int, cells: int) -> int:
-        """How many steps of the processor must have ended until none that remains touches these bytes."""
+        """The number of ended steps of the processor from which on none touches these bytes."""
         remaining = self.remaining[processor]
         return bisect_left(remaining, True, key=lambda mask: not mask & cells)
 
@@ -168,7 +168,7 @@ class Scenario:
 
     @cached_property
     def critical_arrivals(self) -> tuple[float, ...]:
-        """The times within the interval at which some step of a frame under way starts.
+        """The times within the interval at which some step of a frame in progress starts.
 
         Under each policy the delay only falls from one of them to the next, so the worst case is at one of them.
         """
@@ -176,7 +176,7 @@ class Scenario:
         return tuple(sorted({start % interval if interval else start for start in (0, *self.starts)}))
 
     def running_until(self, arrival: float) -> float:
-        """When the last of the steps ends that are running at this time, of all frames under way."""
+        """When the last step ends that is running at this time, over all frames in progress."""
         until = frame = arrival
         while frame < self.latency:
             for start, end in zip(self.starts, self.ends, strict=True):
@@ -188,9 +188,9 @@ class Scenario:
 
 @dataclass(frozen=True)
 class CellGrid:
-    """Memories cut into cells, such that no span begins or ends inside one: masks of spans are small integers."""
+    """Memories divided into cells, such that no span begins or ends inside one: masks of spans are small integers."""
 
-    edges: Mapping[str, tuple[int, ...]]  # by memory: where cells begin, and one past the last
+    edges: Mapping[str, tuple[int, ...]]  # by memory: cell boundaries
 
     @classmethod
     def of(cls, spans: Iterable[Span]) -> CellGrid:
@@ -209,7 +209,7 @@ class CellGrid:
         return found
 
     def mask(self, span: Span) -> int:
-        """The cells of a span, which is among those that the grid was made of."""
+        """The cells of a span, which must be one of those that the grid was made of."""
         memory, low, high = span
         edges = self.edges[memory]
         start, stop = bisect_left(edges, low), bisect_left(edges, high)

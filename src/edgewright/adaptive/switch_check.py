@@ -1,6 +1,6 @@
-"""The judge of a switch: a replay of its timeline in which every byte has an owner. Shares no code with `transition`.
+"""The judge of a switch: replays its timeline with an owner for every byte. Shares no code with `transition`.
 
-It is told which steps run when and where, and believes none of it: neither that steps find their inputs, nor that a
+It gets the steps with their times and places, and assumes nothing: neither that steps find their inputs, nor that a
 processor runs one step at a time.
 """
 
@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from .steps import Scenario, ScenarioStep
 from .transition import StepRun, Timeline
 
-ROUNDING = 1e-9  # share of a time by which sums of floating-point times may differ
+ROUNDING = 1e-9  # relative tolerance for sums of floating-point times
 
 
 def hazards(timeline: Timeline) -> Iterator[str]:
-    """What goes wrong in a switch, each as a sentence: values overwritten that are still read, races, wrong order."""
+    """The errors in a switch, each as a sentence: overwritten values that are still read, races, wrong order."""
     sides = (timeline.transition.old, timeline.transition.new)
     runs = sorted(timeline.runs, key=lambda run: (run.start, run.end))  # stable: see `Timeline.runs`
     slack = ROUNDING * max(abs(run.end) for run in runs)
@@ -46,7 +46,7 @@ def hazards(timeline: Timeline) -> Iterator[str]:
 
 
 def _disorder(timeline: Timeline, sides: tuple[Scenario, Scenario], slack: float) -> Iterator[str]:
-    """Steps of the new scenario that are missing, come too early or end too soon."""
+    """Steps of the new scenario that are missing, too early or too short."""
     new: dict[int, StepRun] = {}
     last: dict[int, StepRun] = {}  # of each processor of the scenario
     for run in timeline.runs:

@@ -1,7 +1,7 @@
-"""Which buffers of two scenarios must lie apart so that switching between them takes no longer than a limit.
+"""Which buffers of two scenarios must not overlap so that switching between them takes no longer than a limit.
 
 The limit is on the worst delay under `OVERLAP`, and on the wait for a switch point under `OVERTAKE`. Under `FINISH` and
-`ABORT` the plans never meet, and no limit demands anything.
+`ABORT` the plans are never active together, and no limit requires anything.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from ..memory.layout.problem import align_up
 from ..program import Plan
 from .plan_turns import Hulls, PlanTurns, joined
 
-ROUNDING = 1e-9  # share of a limit by which sums of floating-point times may differ
+ROUNDING = 1e-9  # relative tolerance for sums of floating-point times
 
 
 @dataclass(frozen=True)
 class ScenarioPlan:
-    """A scenario that is one plan on one processor, with the times of its stages, turn by turn and the rest."""
+    """A scenario with one plan on one processor, and the times of its stages, turn by turn and the rest."""
 
     name: str
     plan: Plan
     pieces: RunPieces
-    facts: NetworkFacts | None = None  # that its kernels were selected by
+    facts: NetworkFacts | None = None  # with which its kernels were selected
 
     def __post_init__(self) -> None:
         if len(self.plan.arenas) > 1:
@@ -47,12 +47,13 @@ class ScenarioPlan:
         return PlanTurns.of(self.plan, self.pieces.stages)
 
     def moved(self, offsets: Mapping[str, int]) -> ScenarioPlan:
-        """The same with its buffers at other addresses, and other kernels where an output meets its input elsewhere."""
+        """The scenario with its buffers at other addresses, and other kernels where overlaps of outputs and inputs
+        change."""
         buffers = (replace(b, offset=offsets.get(b.name, b.offset)) for b in self.plan.buffers)
         found = replace(self, plan=with_buffers(self.plan, tuple(buffers)))
         if self.facts is not None and next(faults(found.plan, self.facts), None) is not None:
             return replace(found, plan=select(found.plan, self.facts))
-        found.__dict__["turns"] = self.turns  # addresses change nothing about them
+        found.__dict__["turns"] = self.turns  # independent of addresses
         return found
 
     @cached_property
@@ -67,7 +68,7 @@ class ScenarioPlan:
 
     @property
     def time(self) -> float:
-        """Of one frame."""
+        """The time of one frame."""
         return self.ends[-1]
 
     @cached_property
@@ -81,14 +82,14 @@ class ScenarioPlan:
 
     @cached_property
     def uses(self) -> Mapping[str, int]:
-        """How many turns have ended when each buffer is no longer in use."""
+        """The number of ended turns after which each buffer is no longer in use."""
         return {name: at + 1 for at, turn in enumerate(self.turns.turns) for name in (*turn.reads, *turn.writes)}
 
     @cached_property
     def waits(self) -> Mapping[float, tuple[int, ...]]:
-        """Sets of switch points, as counts of turns, by the longest wait for one; from short waits to long ones.
+        """Sets of switch points, as counts of turns, by increasing longest wait.
 
-        Each set has all points at which at most so many bytes are live. The longer the wait, the fewer.
+        Each set has all points with at most a certain number of live bytes. The longer the wait, the fewer points.
         """
         live = [sum(high - low for low, high in turn.live.values()) for turn in self.turns.turns]
         found: dict[float, tuple[int, ...]] = {}
@@ -99,7 +100,7 @@ class ScenarioPlan:
 
     @property
     def least_wait(self) -> float:
-        """The longest time between switch points where all are used."""
+        """The longest time between switch points if all are used."""
         return min(self.waits, default=self.time)
 
     def _longest_wait(self, points: Sequence[int]) -> float:
@@ -108,8 +109,8 @@ class ScenarioPlan:
         return max(after - before for before, after in pairwise(times))
 
     def live(self, wait: float) -> Hulls:
-        """What is live at the switch points with the fewest live bytes that come at least every `wait` seconds, or as
-        often as there are any. Nothing where the frame itself takes no longer."""
+        """The live bytes at the switch points with the fewest live bytes that come at least every `wait` seconds, or as
+        often as possible. Empty if the frame itself is not longer."""
         most = max(wait, self.least_wait) * (1 + ROUNDING)
         if most >= self.time:
             return {}
@@ -119,13 +120,13 @@ class ScenarioPlan:
 
 @dataclass(frozen=True)
 class SwitchConflicts:
-    """The conflicts between all buffers of several scenarios; a buffer's name says whose it is."""
+    """The conflicts between all buffers of several scenarios; a buffer's name includes its scenario."""
 
     scenarios: Sequence[ScenarioPlan]
 
     @cached_property
     def alignment(self) -> int:
-        """Of all buffers: that of the plans, and what kernels expect of their scratch."""
+        """The alignment of all buffers: that of the plans, and that of kernels' scratch."""
         scratch = (SCRATCH_ALIGNMENT for one in self.scenarios if one.plan.selections)
         return max(*(one.plan.alignment for one in self.scenarios), *scratch)
 
@@ -138,7 +139,8 @@ class SwitchConflicts:
         }
 
     def within(self) -> ConflictGraph:
-        """The conflicts inside the plans: buffers in use at the same time, as far as no output trails its input."""
+        """The conflicts inside the plans: buffers in use at the same time, except for outputs that overlap their
+        input."""
         pairs, gaps = set(), {}
         for one in self.scenarios:
             named = one.plan.buffer_named
@@ -150,13 +152,13 @@ class SwitchConflicts:
         return ConflictGraph(self.sizes, frozenset(pairs), gaps, self.alignment)
 
     def for_delay(self, limit: float) -> ConflictGraph:
-        """The conflicts for a worst delay of at most `limit` under `OVERLAP`, on a processor of its own.
+        """The conflicts for a worst delay of at most `limit` under `OVERLAP`, with separate processors.
 
         The new scenario may start turn i when the first K(i) old turns have ended, with K(i) = max{k: E(k) + R(i) <=
         limit}: E(k) is the end of the first k old turns, R(i) the time from turn i to the end of the new frame. So an
-        old buffer and a new one must lie apart where the old one is in use after the first K(i) turns, and i is the
-        turn that writes the new one first; R falls with i, so later writes may wait longer. Where the limit is below
-        the new scenario's own time, that time counts as the limit.
+        old buffer and a new one must not overlap if the old one is in use after the first K(i) turns, where i is the
+        turn that writes the new one first; R falls with i, so later writes may wait longer. If the limit is below the
+        new scenario's own time, that time counts as the limit.
         """
         graph = self.within()
         pairs = set(graph.pairs)
@@ -178,7 +180,7 @@ class SwitchConflicts:
     def for_wait(self, wait: float) -> ConflictGraph:
         """The conflicts for switch points at least every `wait` seconds under `OVERTAKE`.
 
-        What is live of a buffer at one of the points must lie apart from all buffers of the other scenarios.
+        Live bytes of a buffer at one of the points must not overlap any buffer of the other scenarios.
         """
         graph = self.within()
         pairs, gaps = set(graph.pairs), dict(graph.gaps)
@@ -198,7 +200,7 @@ class SwitchConflicts:
         return ConflictGraph(graph.sizes, frozenset(pairs), gaps, graph.alignment)
 
     def _apart(self, span: tuple[int, int], size: int) -> tuple[int, int]:
-        """The least distances from a buffer of which a span is live to one of a size above it, and from that to it."""
+        """The least distances from a buffer with a live span to a buffer of another size above it, and vice versa."""
         first, end = span
         return align_up(end, self.alignment), size - first // self.alignment * self.alignment
 

@@ -1,8 +1,8 @@
 """Switching from one scenario to another: when each new step may start, and the delay under each policy.
 
 The delay of a switch is the time from the request to the first output of the new scenario. A request comes at a time
-within the interval of the old scenario: after the last begun frame has begun, before the next one would. No frame of
-the old scenario begins after it. Frames under way end as if nothing had happened, but for `ABORT` and `OVERTAKE`.
+within the interval of the old scenario: after the start of the last frame, before the next one would start. No frame of
+the old scenario begins after it. Frames in progress end normally, except under `ABORT` and `OVERTAKE`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class StepWait:
 
     new_step: int
     old_step: int
-    buffer: str | None  # of the old scenario, which the new step overwrites; None: both need one processor
+    buffer: str | None  # of the old scenario, overwritten by the new step; None: both need one processor
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +39,11 @@ class StepRun:
 
 @dataclass(frozen=True)
 class Timeline:
-    """What runs when if the request comes at `arrival`; the last frame of the old scenario begins at 0."""
+    """The course of a switch requested at `arrival`; the last frame of the old scenario begins at 0."""
 
     transition: Transition
     arrival: float
-    runs: tuple[StepRun, ...]  # in the order of their starts; of those that take no time, in the order of execution
+    runs: tuple[StepRun, ...]  # by start; of those that take no time, in the order of execution
 
     @property
     def delay(self) -> float:
@@ -109,11 +109,11 @@ class Transition:
 
     @cached_property
     def worst_delay(self) -> float:
-        """The longest delay of any request. Delays only fall between the times at which old steps start."""
+        """The longest delay of any request. Delays only fall between starts of old steps."""
         return max(self.delay(arrival) for arrival in self.old.critical_arrivals)
 
     def _start(self, arrival: float) -> float:
-        """When the new scenario starts, under all policies but `OVERLAP`."""
+        """When the new scenario starts, under all policies except `OVERLAP`."""
         if self.policy is SwitchPolicy.ABORT:
             return self.old.running_until(arrival)
         if self.policy is SwitchPolicy.OVERTAKE:
@@ -121,7 +121,7 @@ class Transition:
         return self.old.latency
 
     def _point(self, arrival: float) -> int:
-        """The next switch point under `OVERTAKE`, as a count of old steps: those that have begun end before it."""
+        """The next switch point under `OVERTAKE`, as a count of old steps; steps that have begun end before it."""
         begun = bisect_right(self.old.starts, arrival)
         return self.points[bisect_left(self.points, begun)]
 
@@ -144,7 +144,7 @@ class Transition:
         return tuple(starts)
 
     def timeline(self, arrival: float) -> Timeline:
-        """All runs of old and new steps for a request at this time, with those of earlier frames under way."""
+        """All runs of old and new steps for a request at this time, including earlier frames in progress."""
         everything = range(len(self.old.steps))
         point = self._point(arrival) if self.policy is SwitchPolicy.OVERTAKE else len(everything)
         before: list[StepRun] = []
@@ -164,7 +164,7 @@ class Transition:
         return Timeline(self, arrival, tuple(sorted(runs, key=lambda run: (run.start, run.end))))
 
     def _old_runs(self, steps: Iterable[int], begin: float) -> Iterator[StepRun]:
-        """Steps of an old frame as they run if it begins at this time."""
+        """The steps of an old frame that begins at this time."""
         for at in steps:
             start = begin + self.old.starts[at]
             yield StepRun(False, at, self.old.steps[at].processor, start, start + self.old.steps[at].time)
@@ -175,7 +175,7 @@ class Transition:
 
     @cached_property
     def waits(self) -> tuple[StepWait | None, ...]:
-        """Of each new step, the last of the old steps that it waits for itself under `OVERLAP`, and why."""
+        """For each new step, the last old step that it waits for under `OVERLAP`, and why."""
         return tuple(map(self._wait, range(len(self.needs))))
 
     def _wait(self, new_step: int) -> StepWait | None:
@@ -190,7 +190,7 @@ class Transition:
 
 
 def transition(old: Scenario, new: Scenario, policy: SwitchPolicy, processors: int = 1) -> Transition:
-    """The transition from the old to the new scenario, under `OVERLAP` with the rotation that ends first."""
+    """The transition from the old to the new scenario; under `OVERLAP` with the rotation that ends first."""
     needed = max(old.processors, new.processors)
     if processors < needed:
         raise InputError(
@@ -222,13 +222,14 @@ def transition(old: Scenario, new: Scenario, policy: SwitchPolicy, processors: i
 
 
 def _byte_needs(old: Scenario, new: Scenario) -> list[tuple[int, ...]]:
-    """By new step and old processor: the steps that must have ended so that none left touches what the step writes."""
+    """By new step and old processor: the steps that must have ended so that no remaining one touches what the step
+    writes."""
     processors = range(old.processors)
     return [tuple(old.steps_until_free(p, step.writes) for p in processors) for step in new.steps]
 
 
 def _with_processors(trial: Transition, byte_needs: list[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
-    """The needs with those of each step's physical processor: all its old steps."""
+    """The needs including those of each step's physical processor: all its old steps."""
     sizes = [len(queue) for queue in trial.old.queues]
     found = []
     for step, counts in zip(trial.new.steps, byte_needs, strict=True):

@@ -1,1 +1,1 @@
-"""Several CNNs in one memory: which of their buffers conflict, one layout for all, and what that costs each network."""
+"""Several CNNs in one memory: conflicts between their buffers, one layout for all, and the cost for each network."""

@@ -1,4 +1,4 @@
-"""RAM against blocking time: preemption points decide what others may overlay, and how long more urgent networks
+"""RAM against blocking time: preemption points determine what others may overwrite, and how long urgent networks
 wait."""
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Choice = TypeVar("Choice")
 
 @dataclass(frozen=True)
 class BlockingTrade:
-    """One choice of preemption points for a pair of networks, with its RAM and its longest wait."""
+    """One choice of preemption points for a pair of networks, with its RAM and longest wait."""
 
     high: str
     low: str
-    where: str  # for people
-    wait: float  # seconds, at most
+    where: str  # a description for tables
+    wait: float  # worst case in seconds
     layout: JointLayout
 
     @property
@@ -68,7 +68,7 @@ def choose_points(application: Application, deployment: Deployment) -> dict[str,
 
 
 def blocking_front(application: Application, deployment: Deployment) -> tuple[BlockingTrade, ...]:
-    """For each pair of parts of which one interrupts the other, RAM against waiting, from most RAM to least."""
+    """For each pair of parts in which one interrupts the other, RAM against waiting time, by descending RAM."""
     found: list[BlockingTrade] = []
     for relation in deployment.preemptions:
         found += undominated(_trades(application, deployment, relation), lambda trade: (trade.peak_bytes, trade.wait))
@@ -76,7 +76,7 @@ def blocking_front(application: Application, deployment: Deployment) -> tuple[Bl
 
 
 def undominated(found: Iterable[Choice], costs: Callable[[Choice], tuple[int, float]]) -> tuple[Choice, ...]:
-    """Those that none beats in both of two costs: bytes, from most to least, and a share or a time."""
+    """The items that no other beats in two costs: bytes, in descending order, and a share or a time."""
     best: list[Choice] = []
     for one in sorted(found, key=costs):
         if not best or costs(one)[1] < costs(best[-1])[1] - 1e-9:

@@ -1,8 +1,8 @@
-"""Combinations of plans, one for each part of an application, and the best of them.
+"""Finds the best combination of plans, one for each part of an application.
 
-Every part has a ladder of plans, from the fastest to the smallest. The search goes through combinations in the order
-of their slow-down. A combination that does not fit refutes itself: the parts whose buffers alone need too much must
-change, so only combinations that change one of them follow. The result is that of trying all combinations, unless the
+Every part has a ladder of plans, from the fastest to the smallest. The search visits combinations in the order of their
+slow-down. A combination that does not fit yields a refutation: the parts whose buffers alone need too much must change,
+so only combinations that change one of them follow. The result equals that of trying all combinations, unless the
 application is so large that TRIES is reached; then the lowest combination is made as fast as fits, part by part.
 """
 
@@ -24,18 +24,18 @@ from .preemption_points import with_points
 from .response_time import check_deadlines
 from .slots import minimise_slots
 
-TRIES = 6000  # buffers in the combinations that one question may try: 300 combinations of 20 buffers
-MISSES = 40  # combinations that miss a deadline, or cannot be laid out, of one question
-REFINED = 2  # budgets of a part that one question adds to its ladder
+TRIES = 6000  # buffers in the combinations tried for one query: 300 combinations of 20 buffers
+MISSES = 40  # combinations per query that miss a deadline or cannot be laid out
+REFINED = 2  # budgets of a part that one query adds to its ladder
 UNLIMITED = sys.maxsize
 
 
 @dataclass(frozen=True)
 class JointPlan:
-    """A plan for every part in one arena, and what it costs each."""
+    """A plan for every part in one arena, and its cost for each."""
 
     layout: JointLayout
-    slowdowns: Mapping[str, float]  # of each part: estimated instructions beyond its fastest plan's, as a share
+    slowdowns: Mapping[str, float]  # of each part: extra estimated instructions over its fastest plan, as a share
 
     @property
     def peak_bytes(self) -> int:
@@ -50,21 +50,21 @@ class JointPlan:
         return self.layout.problem.deployment.part_named[part].owner
 
     def pace_of(self, part: str) -> float:
-        """By how much the network of a part is slower than it could be: as much as the slowest of its partitions."""
+        """The slow-down of a part's network: that of its slowest partition."""
         return max(slow for name, slow in self.slowdowns.items() if self.owner(name) == self.owner(part))
 
     @property
     def payers(self) -> tuple[str, ...]:
-        """The networks that are slower than they could be."""
+        """The networks that run slower than with their fastest plan."""
         return tuple(dict.fromkeys(self.owner(name) for name, slow in self.slowdowns.items() if slow > 0.0005))
 
 
 @dataclass(frozen=True)
 class Refutation:
-    """Plans of some parts that no layout puts into `beyond` bytes; of all parts, where they miss a deadline."""
+    """Plans of some parts that no layout puts into `beyond` bytes; of all parts, if they miss a deadline."""
 
     plans: Mapping[str, Plan]
-    names: frozenset[str]  # those of them that have other plans
+    names: frozenset[str]  # parts of which one must change its plan
     beyond: int
 
     def holds(self, plans: Mapping[str, Plan], ram: int) -> bool:
@@ -73,15 +73,16 @@ class Refutation:
 
 @dataclass(frozen=True)
 class Combinations:
-    """The combinations of the parts' plans; each is laid out once."""
+    """The combinations of the parts' plans, with cached layouts."""
 
     application: Application
     planners: Mapping[str, PartPlanner]
-    made: list[JointPlan] = field(default_factory=list, compare=False)  # all that were laid out
+    made: list[JointPlan] = field(default_factory=list, compare=False)  # all combinations laid out so far
     refutations: list[Refutation] = field(default_factory=list, compare=False)
 
     def lowest(self, is_free: bool) -> JointPlan | None:
-        """The least arena, and the least slow-down in it; `is_free`: without extra MACs. None: deadlines are missed."""
+        """The least arena, and the least slow-down in it; with `is_free` without extra MACs. None if deadlines are
+        missed."""
         best = self.fastest_within(UNLIMITED, is_free)
         lowered = set[str]()
         while best is not None and (names := set(best.layout.exceeding(among=self.planners.keys() - lowered))):
@@ -94,9 +95,9 @@ class Combinations:
         return best and (self.fastest_within(best.peak_bytes, is_free) or best)
 
     def fastest_within(self, ram: int, is_free: bool, refined: int = REFINED) -> JointPlan | None:
-        """The combination with the least slow-down that fits and meets all deadlines; None where there is none.
+        """The combination with the least slow-down that fits and meets all deadlines; None if there is none.
 
-        The ladder of a part that must change may get as many plans within other budgets as `refined` says.
+        The ladder of a part that must change may be extended by up to `refined` plans for other budgets.
         """
         ladders = Ladders(self.planners, is_free, refined)
         queue, seen, tries = [(0.0, ladders.start)], {ladders.start}, 0
@@ -131,7 +132,7 @@ class Combinations:
     def _refuted(
         self, plans: Mapping[str, Plan], joint: JointPlan | None, ram: int, changing: frozenset[str]
     ) -> frozenset[str]:
-        """The parts of which one must have another plan; noted, so that others need not be laid out."""
+        """The parts of which one must have another plan; cached, so that other combinations need not be laid out."""
         names = changing
         if joint is not None:
             parts = self.application.deployment.parts
@@ -144,7 +145,7 @@ class Combinations:
         return names
 
     def _relaxed(self, ladders: Ladders, ram: int, best: JointPlan | None) -> JointPlan | None:
-        """The lowest combination with a faster plan for each part that has room for one; `best` if that is better."""
+        """The lowest combination, with a faster plan for each part that has space for one; `best` if that is better."""
         plans = ladders.lowest
         joint = self.tried(plans)
         if joint is None or joint.peak_bytes > ram:
@@ -158,14 +159,14 @@ class Combinations:
         return min(best or joint, joint, key=lambda one: one.slowdown)
 
     def _slowdown(self, plans: Mapping[str, Plan]) -> float:
-        """The summed slow-down; of partitions that wait for each other's rows the least possible."""
+        """The summed slow-down; for partitions that wait for each other's rows a lower bound."""
         slow = {name: planner.slowdown(plans[name]) for name, planner in self.planners.items()}
         for owner in dict.fromkeys(ring.what.network for ring in self.application.deployment.rings):
             slow |= self._of_pipeline(owner, max(self._costs(owner, plans)))
         return sum(slow.values())
 
     def _of_pipeline(self, owner: str, period: float) -> dict[str, float]:
-        """The slow-down of partitions that wait for each other, from the time from one frame to the next."""
+        """The slow-down of partitions that wait for each other, by the period of the pipeline."""
         alone = max(self._costs(owner, {name: one.fastest for name, one in self.planners.items()}))
         names = [part.name for part in self.application.deployment.parts_of(owner)]
         return dict.fromkeys(names, max(0.0, period / max(1.0, alone) - 1))
@@ -174,14 +175,15 @@ class Combinations:
         return [self.planners[one.name].cost(plans[one.name]) for one in self.application.deployment.parts_of(owner)]
 
     def tried(self, plans: Mapping[str, Plan]) -> JointPlan | None:
-        """The plans laid out together; None where they cannot be, or miss a deadline."""
+        """The joint layout of the plans; None if impossible, or if a deadline is missed."""
         try:
             return self.laid_out(plans)
         except Infeasible:
             return None
 
     def laid_out(self, plans: Mapping[str, Plan], is_hasty: bool = False) -> JointPlan:
-        """The plans laid out together, once for each combination; an error where they cannot be, or miss a deadline."""
+        """The joint layout of the plans, cached for each combination; an error if impossible, or if a deadline is
+        missed."""
         key = is_hasty, *(id(plans[name]) for name in self.planners)
         if key not in self._known:
             try:
@@ -211,17 +213,17 @@ class Combinations:
         return JointPlan(lay_out_jointly(deployment), slow)
 
 
-State = tuple[int, ...]  # of each part, the place of its plan in its ladder
+State = tuple[int, ...]  # for each part, the index of its plan in its ladder
 
 
 class Ladders:
-    """The plans of each part that a question considers, the fastest first: at first one, more once it must change."""
+    """The plans of each part that a query considers, the fastest first: initially one, more when it must change."""
 
     def __init__(self, planners: Mapping[str, PartPlanner], is_free: bool, refined: int) -> None:
         self.planners, self.is_free, self.refined = planners, is_free, refined
         self.plans_of: dict[str, Sequence[Plan]] = {name: (one.fastest,) for name, one in planners.items()}
         self._complete = {name for name, one in planners.items() if one.is_fixed}
-        self._budgets = dict.fromkeys(planners, 0)  # that were added to each ladder
+        self._budgets = dict.fromkeys(planners, 0)  # budgets added to each ladder
 
     @property
     def start(self) -> State:
@@ -235,21 +237,21 @@ class Ladders:
         return {name: plans[n] for (name, plans), n in zip(self.plans_of.items(), at, strict=True)}
 
     def after(self, at: State, names: Iterable[str]) -> Iterable[State]:
-        """The states with the next plan of one of these parts."""
+        """The states with the next plan for one of these parts."""
         for n, (name, plans) in enumerate(self.plans_of.items()):
             if name in names and at[n] + 1 < len(plans):
                 yield (*at[:n], at[n] + 1, *at[n + 1 :])
 
     @property
     def changing(self) -> frozenset[str]:
-        """The parts that have other plans, as far as is known."""
+        """The parts that have other plans."""
         return frozenset(name for name, plans in self.plans_of.items() if len(plans) > 1 or name not in self._complete)
 
     def may_grow(self, names: Iterable[str]) -> bool:
         return any(name not in self._complete or self._budgets[name] < self.refined for name in names)
 
     def grow(self, plans: Mapping[str, Plan], names: Iterable[str], excess: int, ram: int) -> bool:
-        """Adds plans of these parts, which need `excess` bytes too many with these plans; whether there are any."""
+        """Adds plans of these parts, which exceed the memory by `excess` bytes; returns whether there are any."""
         is_grown = False
         for name in sorted(names):
             planner, own = self.planners[name], self.plans_of[name]

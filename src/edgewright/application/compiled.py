@@ -17,7 +17,7 @@ from .outcome import AppOutcome, too_much_flash
 
 @dataclass(frozen=True)
 class CompiledApplication:
-    """What `app --compile` hands over."""
+    """The result of `app --compile`."""
 
     outcome: AppOutcome
     library: AppLibrary
@@ -25,18 +25,18 @@ class CompiledApplication:
 
     @property
     def files(self) -> Mapping[str, str | bytes]:
-        """By path."""
+        """The files of the package by path."""
         report = json.dumps({**self.outcome.to_dict(), **self.to_dict()}, indent=1) + "\n"
         return {**application_package(self.library, version("edgewright")), "report.json": report}
 
     @property
     def stack_bytes(self) -> int | None:
-        """The most stack that runs, and runs inside of them, took on the virtual board; None where none was run."""
+        """The most stack used by nested runs on the virtual board; None if none was run."""
         return self.trial.board.stack_bytes if self.trial is not None and self.trial.board is not None else None
 
     @property
     def ram_bytes(self) -> int:
-        """Arena, state, and the stack where it was measured."""
+        """Arena, state, and the stack if it was measured."""
         return self.outcome.peak_bytes + self.library.state_bytes + (self.stack_bytes or 0)
 
     def to_dict(self) -> dict[str, object]:
@@ -64,7 +64,7 @@ class CompiledApplication:
 
     @property
     def sentence(self) -> str:
-        """How far it was checked, for people."""
+        """A sentence about the checks that were made."""
         figures = (
             f"{text.size(self.outcome.peak_bytes)} of RAM and {self.library.state_bytes} B of state, "
             f"{text.size(self.library.weight_bytes)} of weights"
@@ -84,7 +84,7 @@ class CompiledApplication:
 
 
 def application_package(library: AppLibrary, edgewright: str) -> dict[str, str | bytes]:
-    """Every file of the application's package but the report, by path."""
+    """The files of the application's package except the report, by path."""
     application = library.application
     return deployment_package(
         library, edgewright, application.file.name, application.board.name if application.board else None
@@ -92,7 +92,7 @@ def application_package(library: AppLibrary, edgewright: str) -> dict[str, str |
 
 
 def compile_outcome(outcome: AppOutcome, verify: bool = True) -> CompiledApplication:
-    """The library of a joint plan, tried here and on the virtual board; an error where its weights do not fit."""
+    """The library of a joint plan, tried here and on the virtual board; an error if its weights do not fit."""
     assert outcome.joint is not None, "only joint plans are compiled"
     application = outcome.application
     library = emit_application(application, outcome.joint.layout)

@@ -1,4 +1,4 @@
-"""What an application file says: networks, board, limits, relations, own buffers. What follows is found elsewhere."""
+"""The application file: networks, board, limits, relations, own buffers."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ Size = Annotated[StrictInt, Field(ge=1, le=1 << 31)]
 class PreemptionPoints(Enum):
     """Where a network may be interrupted."""
 
-    STAGES = "stages"  # where a stage ends
-    ROWS = "rows"  # and between the rows of a stage
+    STAGES = "stages"  # at the ends of stages
+    ROWS = "rows"  # also between the rows of a stage
     ANYWHERE = "anywhere"  # by an interrupt, or by a thread of higher priority
 
 
 class Precision(Enum):
-    """The numbers that a network computes with, and those that its weights are stored in."""
+    """The precision of a network's computation and weights."""
 
     NONE = "none"  # as trained
     FP16 = "fp16"  # weights rounded to 16 bits
@@ -43,7 +43,7 @@ class Precision(Enum):
 
 
 class AppNetworkEntry(Entry):
-    """A network: its file, what is asked of its plan, when it has to be ready."""
+    """A network: its file, options of its plan, its period and deadline."""
 
     name: NetworkName = Field(description="a name of letters, digits and _ that begins with a letter")
     file: PathText = Field(description="the model's file (.onnx or .tflite), as seen from the application file")
@@ -80,7 +80,7 @@ class AppNetworkEntry(Entry):
 
 
 class RelationEntry(Entry):
-    """How some networks run beside each other."""
+    """A relation: how some networks run with respect to each other."""
 
     kind: RelationKind = Field(description="one of " + ", ".join(kind.value for kind in RelationKind))
     networks: tuple[MemberName, ...] = Field(
@@ -116,14 +116,14 @@ class BufferEntry(Entry):
 
 
 class AppMemoryEntry(Entry):
-    """A memory that buffers may lie in, where it is not the board that says so."""
+    """A memory for buffers, if no board defines it."""
 
     name: NetworkName = Field(description="a name, unique among the memories; it is that of the section in C")
     size: Bytes = Field(description='a size, such as "64K"')
 
 
 class LimitEntry(Entry):
-    """What there is for all networks together."""
+    """Limits for all networks together."""
 
     ram: Bytes | None = Field(default=None, description='a size, such as "24K"')
     flash: Bytes | None = Field(default=None, description='a size, such as "512K"')
@@ -163,17 +163,17 @@ class ApplicationFile(Entry):
 
     @property
     def prefix(self) -> str:
-        """What the files and functions of the C library begin with."""
+        """The prefix of the C library's files and functions."""
         return safe_prefix(self.name)
 
     @property
     def members(self) -> tuple[str, ...]:
-        """Every name that a relation may use: networks, and their partitions."""
+        """Every name that a relation may use: networks and their partitions."""
         parts = [f"{one.name}.{n + 1}" for one in self.networks for n in range(len(one.partitions))]
         return (*(one.name for one in self.networks), *parts)
 
     def network(self, member: str) -> AppNetworkEntry:
-        """The network of that name, or the one that the partition belongs to."""
+        """The network with that name, or the one that the partition belongs to."""
         return {one.name: one for one in self.networks}[member.partition(".")[0]]
 
     def related(self, *kinds: RelationKind) -> tuple[RelationEntry, ...]:
@@ -181,18 +181,18 @@ class ApplicationFile(Entry):
         return tuple(one for one in self.relations if one.kind in kinds)
 
     def pulling(self, name: str) -> Self:
-        """The file that asks for the rows of this network's images one by one."""
+        """The file with the rows of this network's images pulled."""
         changed = (one.model_copy(update={"pull_input": one.pull_input or one.name == name}) for one in self.networks)
         return self.model_copy(update={"networks": tuple(changed)})
 
 
 def read_application(path: Path) -> ApplicationFile:
-    """What the file says; an error names the file, the key and what was expected."""
+    """Reads the file; an error names the file, the key and what was expected."""
     return read_toml(path, ApplicationFile, "an application")
 
 
 def _broken_rules(app: ApplicationFile) -> Iterator[tuple[str, str]]:
-    """What no single field can tell: (key, what is wrong)."""
+    """Rules that involve several fields: (key, problem)."""
     if not app.networks:
         yield "network", "is empty; expected at least one [[network]]"
         return
@@ -207,7 +207,7 @@ def _broken_rules(app: ApplicationFile) -> Iterator[tuple[str, str]]:
 
 def _broken_names(app: ApplicationFile) -> Iterator[tuple[str, str]]:
     networks = [one.name for one in app.networks]
-    # In C the names of buffers and memories are in lower case.
+    # In C the names of buffers and memories are lower case.
     buffers, memories = ([one.name.lower() for one in entries] for entries in (app.buffers, app.memories))
     for key, names in (("network", networks), ("buffer", buffers), ("memory", memories)):
         for index, name in enumerate(names):
@@ -273,7 +273,7 @@ def _broken_relation(app: ApplicationFile, index: int, relation: RelationEntry) 
 
 
 def _contradictions(app: ApplicationFile) -> Iterator[tuple[str, str]]:
-    """Two kinds for one pair. Networks that run beside each other in any way may hand tensors over."""
+    """Two kinds of relation for one pair. Any networks that do not exclude each other may pass tensors."""
     said: dict[frozenset[str], RelationKind] = {}
     for index, relation in enumerate(app.relations):
         if relation.kind in (RelationKind.SAME_INPUT, RelationKind.AFTER):
@@ -289,7 +289,7 @@ def _contradictions(app: ApplicationFile) -> Iterator[tuple[str, str]]:
 
 
 def _circles(app: ApplicationFile) -> Iterator[tuple[str, str]]:
-    """Networks that wait for each other's results, or preempt each other, in a circle."""
+    """Networks that wait for each other's results, or preempt each other, in a cycle."""
     handing = (RelationKind.AFTER, RelationKind.SAME_INPUT)
     for kinds in (handing, (RelationKind.PREEMPTS,)):
         following: dict[str, set[str]] = {}

@@ -36,13 +36,13 @@ DEVICE = "board"
 
 @dataclass(frozen=True)
 class Application:
-    """Everything that was read."""
+    """An application as read."""
 
     file: ApplicationFile
     deployment: Deployment  # a worker for each part
     board: Board | None
     target: Target
-    partitions: Mapping[str, tuple[tuple[str, ...], ...]]  # of each network: the layers of each, all in one where none
+    partitions: Mapping[str, tuple[tuple[str, ...], ...]]  # layers of each partition, by network
 
     @property
     def networks(self) -> Mapping[str, Network]:
@@ -50,7 +50,7 @@ class Application:
 
     @property
     def memories(self) -> Mapping[str, int]:
-        """Bytes of each memory, the fastest first: what the file lists, or the board's; none where there is a limit."""
+        """Bytes of each memory, the fastest first: those in the file, or the board's; empty if a limit is given."""
         if self.file.memories:
             return {memory.name.lower(): memory.size for memory in self.file.memories}
         if self.board is None or self.file.limits.ram is not None:
@@ -61,20 +61,20 @@ class Application:
         return len(self.deployment.parts_of(network)) > 1
 
     def preempting(self, relation: Relation) -> RelationEntry:
-        """What the file says of the networks of which one preempts the other."""
+        """The file's entry for a pair of networks of which one preempts the other."""
         networks = tuple(self.deployment.part_named[name].owner for name in relation.parts)
         return [one for one in self.file.related(RelationKind.PREEMPTS) if one.networks == networks][-1]
 
 
 def load_application(path: Path, pull_input: bool = False) -> Application:
-    """The application of a file, with its networks and its board."""
+    """The application in a file, with its networks and its board."""
     return assemble_application(read_application(path), path.parent, str(path), pull_input)
 
 
 def assemble_application(file: ApplicationFile, folder: Path, where: str, pull_input: bool = False) -> Application:
-    """What the file names, as seen from `folder`; `where` names the file in errors.
+    """The application in the file's data; paths are relative to `folder`, and `where` names the file in errors.
 
-    With `pull_input`, images come row by row wherever a network can take them so and nobody else needs them.
+    With `pull_input`, images are pulled row by row if a network can do so and no other needs them.
     """
     board = load_board(_board_name(file.board, folder)) if file.board is not None else None
     if file.target is not None and file.target not in TARGETS:
@@ -127,7 +127,8 @@ def assemble_application(file: ApplicationFile, folder: Path, where: str, pull_i
 def _fifos(
     queues: Sequence[Fifo], shared: Sequence[Fifo], parts: Sequence[Part], kept: frozenset[End]
 ) -> Iterator[Fifo]:
-    """The FIFOs between partitions and between networks, and one from or to the outside for each of the other ends."""
+    """The FIFOs between partitions and between networks, and one to or from the outside for each of the other inputs
+    and outputs."""
     yield from queues
     by_name = {part.name: part for part in parts}
     for fifo in shared:
@@ -147,7 +148,7 @@ def _fifos(
 
 
 def _relations(file: ApplicationFile, parts: Sequence[Part]) -> Iterator[Relation]:
-    """How each pair of parts may run beside each other, and who reads a frame before whom."""
+    """The relation of each pair of parts, and the order of the readers of shared frames."""
     parallel = {frozenset(x) for one in file.related(RelationKind.PARALLEL) for x in combinations(one.networks, 2)}
     preempting = {one.networks: one for one in file.related(RelationKind.PREEMPTS)}
     for a, b in combinations(parts, 2):
@@ -170,14 +171,14 @@ def _buffers(file: ApplicationFile, parts: Sequence[Part]) -> Iterator[FirmwareB
 
 
 def _has_held_ends(file: ApplicationFile, name: str) -> bool:
-    """Whether the network's inputs may have to lie in memory as a whole: handed over, or kept."""
+    """Whether the network's inputs may have to be whole in memory: passed on, or kept."""
     together = file.related(RelationKind.AFTER, RelationKind.SAME_INPUT)
     related = {file.network(n).name for one in together for n in one.networks}
     return name in related or any(text.partition(".")[0] == name for text in file.keep)
 
 
 def _board_name(board: str, folder: Path) -> str | Path:
-    """A board file is sought beside the application; a name is one of the catalogue."""
+    """A path to a board file beside the application; other names are from the catalogue."""
     return folder / board if board.endswith(".toml") else board
 
 
@@ -210,7 +211,7 @@ def _partitions(network: Network, entry: AppNetworkEntry, key: str) -> tuple[tup
 
 
 def partition(network: Network, parts: Sequence[tuple[str, ...]], number: int) -> NetworkPart:
-    """A partition as a network of its own; what others read of it are its outputs."""
+    """A partition as a separate network; what others read of it are its outputs."""
     own = set(parts[number])
     return cut(network, own, given_outside(network, own))
 

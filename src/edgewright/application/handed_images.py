@@ -1,4 +1,5 @@
-"""Crops and scaled images between networks: the reader gets layers in front, so that it takes the whole image."""
+"""Crops and scaled images passed between networks: the reader gets layers in front, so that it takes the whole
+image."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from .description import ApplicationFile, RelationEntry
 
 
 def with_handed_images(file: ApplicationFile, networks: Mapping[str, Network], where: str) -> dict[str, Network]:
-    """The networks, those that read a crop or a scaled image with layers that cut it out of what is handed over."""
+    """The networks, with layers that crop or scale in front of those that read part of a passed image."""
     adapted = dict(networks)
     for kind in (RelationKind.AFTER, RelationKind.SAME_INPUT):
         for index, relation in enumerate(file.relations):
@@ -34,7 +35,7 @@ def with_handed_images(file: ApplicationFile, networks: Mapping[str, Network], w
 
 
 def _end(ends: tuple[str, ...], wanted: str | None) -> str:
-    """The end that is meant; empty where none is, which the relations say themselves."""
+    """The named end; empty if there is none, which the relations report."""
     return wanted if wanted in ends else ends[0] if wanted is None and len(ends) == 1 else ""
 
 
@@ -68,16 +69,16 @@ def _reading(network: Network, relation: RelationEntry, image: Shape, key: str, 
 
 
 def _scaling(relation: RelationEntry, arithmetic: Arithmetic, size: tuple[int, int]) -> Resize:
-    """Pixels are squares whose middles are half a pixel from the border, as in LiteRT and in PyTorch."""
+    """Pixels are squares whose centres are half a pixel from the border, as in LiteRT and PyTorch."""
     mode = ResizeMode.LINEAR if relation.scaling == "bilinear" else ResizeMode.NEAREST
     if arithmetic is not Arithmetic.TFLITE:
         return Resize(size, mode)
-    drift = 1e-4 + (max(size) + 1) / 1024  # of places in fixed point
+    drift = 1e-4 + (max(size) + 1) / 1024  # error of fixed-point positions
     return Resize(size, mode, Coordinates.HALF_PIXEL, NearestMode.HALF_UP, slack=drift, by_product=True)
 
 
 def _with_front(network: Network, name: str, shape: Shape, operators: list[Op]) -> Network:
-    """The network whose input `name` has this shape, and goes through the operators first."""
+    """The network whose input `name` has this shape, and passes through the operators first."""
     tensors, layers = dict(network.tensors), []
     taken = {layer.name for layer in network.layers}
     old = tensors[name]

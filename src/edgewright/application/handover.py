@@ -1,8 +1,8 @@
-"""What networks hand over to each other: one FIFO for each tensor that several of them write or read.
+"""Tensors passed between networks: one FIFO for each tensor that several of them write or read.
 
-A tensor is alive from its writer to the last of its readers, in any legal order. `after` names the writer and a reader;
-`same input` names readers and the order in which they read. Where no network writes the tensor, the first reader brings
-it: the caller passes it to that one's run function.
+A tensor is live from its writer to the last of its readers, in any legal order. `after` names the writer and a reader;
+`same input` names readers and their order. If no network writes the tensor, the first reader brings it: the caller
+passes it to that network's run function.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ End = tuple[str, str]  # a network, and one of its inputs or outputs
 
 
 def named_end(name: str, network: Network, way: str, wanted: str | None) -> str:
-    """The input or output that is meant: the one named, or the only one."""
+    """The named input or output, or the only one."""
     ends = {"inputs": network.inputs, "outputs": network.outputs, "ends": (*network.inputs, *network.outputs)}[way]
     if wanted is None and len(ends) == 1:
         return ends[0]
@@ -39,7 +39,7 @@ def cascade_ends(relation: RelationEntry, networks: Mapping[str, Network]) -> tu
 
 
 def kept_ends(file: ApplicationFile, networks: Mapping[str, Network], pipelined: Iterable[str]) -> frozenset[End]:
-    """The ends that nothing may overlay. Constants lie in no arena."""
+    """The inputs and outputs that must stay intact. Constants are not in an arena."""
     found = set[End]()
     for text in file.keep:
         name, _, end = text.partition(".")
@@ -54,14 +54,14 @@ def kept_ends(file: ApplicationFile, networks: Mapping[str, Network], pipelined:
 
 
 def read_before(file: ApplicationFile, reader: str) -> frozenset[str]:
-    """The networks that read a shared input before this one, by all `same input` relations together."""
+    """The networks that read a shared input before this one, over all `same input` relations."""
     return all_before(reader, [one.networks for one in file.related(RelationKind.SAME_INPUT)])
 
 
 def shared_fifos(
     file: ApplicationFile, networks: Mapping[str, Network], pipelined: Iterable[str]
 ) -> tuple[tuple[Fifo, ...], Mapping[End, TensorRegion]]:
-    """The FIFOs between networks, readers in the order of the file, and what each of the readers' inputs is."""
+    """The FIFOs between networks, with readers in file order and the input of each reader."""
     after = [cascade_ends(one, networks) for one in file.related(RelationKind.AFTER)]
     frames = [
         [(name, named_end(name, networks[name], "inputs", one.input)) for name in one.networks]
@@ -79,7 +79,7 @@ def shared_fifos(
 
 
 def joined(links: Iterable[Sequence[T]]) -> list[list[T]]:
-    """What is linked to each other, directly or through others: such as ends that are the same tensor."""
+    """Connected components: for example ends that are the same tensor."""
     groups: list[list[T]] = []
     for link in links:
         touched = [group for group in groups if set(group) & set(link)]
@@ -112,12 +112,12 @@ def _fifo(
 
 
 def _in_order(file: ApplicationFile, readers: Sequence[str]) -> list[str]:
-    """The readers, those that read before others first."""
+    """The readers in their reading order."""
     return sorted(readers, key=lambda name: len(read_before(file, name) & set(readers)))
 
 
 def _check_alike(networks: Mapping[str, Network], before: End, after: End) -> None:
-    """Raises an error where two networks do not agree on the shape, the type or the scale of a tensor."""
+    """Raises an error if two networks disagree on the shape, the type or the scale of a tensor."""
     x, y = (networks[name].tensors[tensor] for name, tensor in (before, after))
     if (x.shape, x.dtype) != (y.shape, y.dtype):
         raise InputError(

@@ -1,8 +1,8 @@
-"""An application run on this machine: the C library that `--compile` writes, for the host, with threads that drive it.
+"""Runs an application on this machine: the C library of `--compile`, built for the host, driven by threads.
 
-Each partition of a pipeline has a thread, and so has each network that runs beside another. Networks that hand tensors
-over to each other run together: the library refuses a reader until its tensor is there. All results are compared with
-the reference.
+Each partition of a pipeline has a thread, and so has each network that runs beside another. Networks that pass tensors
+to each other run together: the library refuses a reader until its tensor is ready. All results are compared with the
+reference.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class MeasuredNetwork:
 
     name: str
     statistics: RunStatistics
-    wanted: float | None  # frames in a second, as the file asks for them
+    wanted: float | None  # frames per second required by the file
     beside: tuple[str, ...] = ()
 
     @property
@@ -62,7 +62,7 @@ class MeasuredNetwork:
 
 
 def run_application(application: Application, layout: JointLayout, frames: int) -> tuple[MeasuredNetwork, ...]:
-    """The rates of all networks over so many frames of each; an error where one computes something wrong."""
+    """The rates of all networks over `frames` frames of each; an error if a result is wrong."""
     library = emit_application(replace(application, target=TARGETS["host"]), layout)
     with TemporaryDirectory(prefix="edgewright-") as folder:
         running = HostApplication(library, Path(folder))
@@ -79,7 +79,7 @@ def run_application(application: Application, layout: JointLayout, frames: int) 
 
 
 def check_throughput(found: Sequence[MeasuredNetwork]) -> None:
-    """An error that names the first network that was slower than it has to be."""
+    """Raises an error that names the first network below its required rate."""
     for one in found:
         if not one.is_met:
             raise Infeasible(
@@ -89,7 +89,7 @@ def check_throughput(found: Sequence[MeasuredNetwork]) -> None:
 
 
 class HostApplication:
-    """The library, compiled into a folder and loaded, and the frames that it is tried with."""
+    """The compiled library, loaded, and the frames for its trial."""
 
     def __init__(self, library: AppLibrary, folder: Path) -> None:
         self.library, self.deployment = library, library.deployment
@@ -97,13 +97,13 @@ class HostApplication:
         owners = {part.name: part.owner for part in self.parts}
         links = [[owners[end] for end in fifo.ends if end != OUTSIDE] for fifo in self.deployment.fifos]
         groups = joined([*([owner] for owner in owners.values()), *links])
-        self.turns: list[list[str]] = []  # networks that run together: tensors are handed over within a turn
+        self.turns: list[list[str]] = []  # networks that run together, because they pass tensors to each other
         for group in groups:
             free = (turn for turn in self.turns if all(starmap(self._are_parallel, product(turn, group))))
             if (turn := next(free, None)) is None:
                 self.turns.append(turn := [])
             turn += group
-        self.ends: list[list[Array]] = []  # of each frame and part: arrays for the parameters of the run function
+        self.ends: list[list[Array]] = []  # of each frame and part: arguments of the run function
         self.checks: list[tuple[Network, str, Array, Array]] = []  # outputs: as computed, as expected
         for seed in range(VARIETY):
             self._add_frame(self._values(seed))
@@ -116,14 +116,14 @@ class HostApplication:
         return tuple(other for other in turn if other != name and self._are_parallel(name, other))
 
     def measure(self, networks: Sequence[str], count: int) -> Mapping[str, RunStatistics]:
-        """The figures of networks that run together, over `count` frames of each; an error if any result is wrong."""
+        """Measures networks that run together, over `count` frames of each; an error if any result is wrong."""
         checks = [check for check in self.checks if check[0].name in networks]
         for _, _, output, _ in checks:
             output.fill(0)
         times = [np.zeros((WARM_UP + count, 2)) for _ in self.parts]
         failed: list[int] = []
 
-        def work(parts: Sequence[Part]) -> None:  # it goes on after an interrupt, and keeps what C writes to
+        def work(parts: Sequence[Part]) -> None:  # continues after an interrupt, and keeps the arrays that C writes to
             tables = [*map(_pointers, self.ends)]
             ends = (ctypes.c_void_p * len(tables))(*map(ctypes.addressof, tables))
             numbers = (ctypes.c_int32 * len(parts))(*map(self.parts.index, parts))
@@ -145,7 +145,7 @@ class HostApplication:
     def _statistics(self, name: str, times: Sequence[Array]) -> RunStatistics:
         runs = np.array([times[n][WARM_UP:] for n, part in enumerate(self.parts) if part.owner == name])
         taken, done = runs[:, :, 0].min(0), runs[:, :, 1].max(0)
-        if len(runs) == 1:  # the network's clock stands while others have the thread
+        if len(runs) == 1:  # the network's clock stops while others use the thread
             done, taken = np.cumsum(done - taken), np.cumsum(done - taken) - (done - taken)
         log = FrameLog()
         for pair in zip(taken.tolist(), done.tolist(), strict=True):
@@ -161,7 +161,7 @@ class HostApplication:
         return self.deployment.concurrency(a.name, b.name).kind is RelationKind.PARALLEL
 
     def _values(self, seed: int) -> Mapping[End, Array]:
-        """Inputs and outputs of all networks for one frame. What is handed over is what its writer has."""
+        """Inputs and outputs of all networks for one frame. A passed tensor has its writer's value."""
         values: dict[End, Array] = {}
         for part in self.order:
             network = self.deployment.network_named[part.owner]
@@ -191,7 +191,7 @@ def _driven(library: AppLibrary, groups: Sequence[Sequence[str]]) -> AppLibrary:
 
 
 def _calls(library: AppLibrary, groups: Sequence[Sequence[str]]) -> str:
-    """C of what differs from application to application: calls by number, and parts that keep step."""
+    """The application-specific C code: calls by number, and parts that run in step."""
     name, parts, c = library.name, library.deployment.parts, CWriter()
     group = {owner: frozenset(one) - {owner} for one in groups for owner in one}
     mates = [sum((other.owner in group[part.owner]) << n for n, other in enumerate(parts)) for part in parts]

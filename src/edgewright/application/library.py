@@ -1,4 +1,4 @@
-"""The C library of an application: its plans with kernels selected, printed as the deployment that they come to."""
+"""The C library of an application: its plans with kernels selected, printed as the resulting deployment."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from ..program.deployment_check import checked_deployment
 from ..program.options import Options
 from .draft import Application
 
-OTHER = "other: "  # before the name of a buffer that belongs to somebody else
+OTHER = "other: "  # prefix of buffers that belong to other parts
 
 
 @dataclass(frozen=True)
 class AppLibrary(DeploymentLibrary):
-    """The library of an application, with the layout that it was printed from."""
+    """The library of an application, with its layout."""
 
     application: Application
     layout: JointLayout
 
 
 def emit_application(application: Application, layout: JointLayout) -> AppLibrary:
-    """The library that carries all plans out in one arena, which are judged before anything is printed."""
+    """The library for all plans in one arena, which are checked before anything is printed."""
     deployment = checked_deployment(with_selected_plans(layout, application.target))
     library = emit_deployment(deployment, application.target, _library_names(application))
     own = {field.name: getattr(library, field.name) for field in fields(library)}
@@ -38,7 +38,7 @@ def emit_application(application: Application, layout: JointLayout) -> AppLibrar
 
 
 def _library_names(application: Application) -> LibraryNames:
-    """What the C calls its parts; partitions are numbered."""
+    """The parts' names in C; partitions are numbered."""
     file = application.file
     index = {entry.name: n for n, entry in enumerate(file.networks)}
     prefixes, keys = {}, {buffer.name: f"buffer[{n}].name" for n, buffer in enumerate(file.buffers)}
@@ -58,9 +58,9 @@ def with_selected_plans(layout: JointLayout, target: Target) -> Deployment:
 
 
 def with_scratch(layout: JointLayout, part: str, target: Target, selected: Mapping[str, Plan]) -> Plan:
-    """The part's plan with kernels selected, whose scratch lies where no other part keeps anything at that time.
+    """The part's plan with kernels selected; their scratch avoids bytes that other parts use at the same time.
 
-    `selected` are plans that have theirs; what runs at the same time shares none.
+    `selected` are plans that already have scratch; parts that run at the same time share none.
     """
     plan = layout.plans[part]
     others = (*_in_the_way(layout, part, plan), *_scratch_beside(layout.deployment, part, plan, selected))

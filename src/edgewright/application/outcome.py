@@ -34,34 +34,34 @@ from .search import JointSearch
 
 @dataclass(frozen=True, slots=True)
 class NetworkFigures:
-    """One network of the application."""
+    """The figures of one network of the application."""
 
     peak_bytes: int  # of its plan alone
     macs: int
     macs_plain: int
-    slowdown: float = 0.0  # estimated instructions beyond the fastest plan's, as a share
+    slowdown: float = 0.0  # extra estimated instructions over the fastest plan, as a share
 
 
 @dataclass(frozen=True)
 class AppOutcome:
-    """Figures of one arena for all networks. `bound_bytes`: no layout of these plans needs less."""
+    """The figures of one arena for all networks. `bound_bytes` is a lower bound for layouts of these plans."""
 
     application: Application
     method: str
     peak_bytes: int
     bound_bytes: int
-    separate_bytes: int  # the same plans, each in an arena of its own
+    separate_bytes: int  # the same plans, each in a separate arena
     flash_bytes: int
     networks: Mapping[str, NetworkFigures]
     setters: tuple[str, ...] = ()
-    ram: int | None = None  # that there is
+    ram: int | None = None  # available
     joint: JointPlan | None = None
     next: tuple[tuple[int, JointPlan | None], ...] = ()
     notes: tuple[str, ...] = ()
     responses: tuple[WorstResponse, ...] = ()  # of the networks that have a period
     cascades: tuple[CascadeLatency, ...] = ()  # of networks whose first has a period
     paper: Mapping[str, int] = field(default_factory=dict)  # none_bytes, reuse_bytes, parts_bytes
-    phases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # what runs by parts, of each network
+    phases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # layers that run by parts, of each network
 
     def __repr__(self) -> str:
         return f"AppOutcome({', '.join(self.networks)}: {self.peak_bytes:,} B of RAM)"
@@ -136,7 +136,7 @@ class AppOutcome:
 def plan_application(
     application: Application, ram: int | None = None, steps: int = 2, search: JointSearch | None = None
 ) -> AppOutcome:
-    """The joint plan: the least arena that costs no MACs, or with `ram` the least slow-down that fits."""
+    """The joint plan: the least arena without extra MACs, or with `ram` the least slow-down that fits."""
     search = search or JointSearch(application)
     if ram is None and len(application.memories) > 1:
         placed = search.in_memories(application.memories)
@@ -163,7 +163,7 @@ def outcome_of(
     following: tuple[tuple[int, JointPlan | None], ...] = (),
 ) -> AppOutcome:
     application, layout = search.application, found.layout
-    deployment = checked_deployment(layout.deployment)  # judged before anybody is told
+    deployment = checked_deployment(layout.deployment)  # checked before it is reported
     alone = {owner: _standalone_bytes(layout, owner) for owner in application.networks}
     responses = check_deadlines(application, deployment)
     return AppOutcome(
@@ -214,7 +214,7 @@ def _standalone_bytes(layout: JointLayout, owner: str) -> int:
 
 
 def paper_outcome(application: Application, ram: int | None = None, *, is_exact: bool = False) -> AppOutcome:
-    """Algorithms 8 to 10, or the least memory over the same edges and phases."""
+    """Algorithms 8 to 10, or the least memory for the same edges and phases."""
     there = ram if ram is not None else available_ram(application)
     paper = paper_application(application)
     whole = paper.edges({})
@@ -254,12 +254,12 @@ def paper_outcome(application: Application, ram: int | None = None, *, is_exact:
 
 
 def available_ram(application: Application) -> int | None:
-    """What the file allows, or else the largest memory."""
+    """The limit in the file, or the largest memory."""
     return application.file.limits.ram or max(application.memories.values(), default=None)
 
 
 def flash_bytes(application: Application) -> int:
-    """Weights and other constants of all networks, those that are the same stored once."""
+    """Weights and other constants of all networks; equal ones are stored once."""
     seen: dict[str, int] = {}
     for name, network in application.networks.items():
         for values, size in stored_bytes(network, application.file.network(name).quantise).values():
@@ -269,14 +269,14 @@ def flash_bytes(application: Application) -> int:
 
 
 def check_flash(application: Application) -> None:
-    """Refuses weights that do not fit the limit on flash."""
+    """Raises an error if weights exceed the limit on flash."""
     limit = application.file.limits.flash
     if limit is not None and flash_bytes(application) > limit:
         raise Infeasible(f"does not fit: {too_much_flash(application, limit)}")
 
 
 def flash_notes(application: Application) -> tuple[str, ...]:
-    """Notes about flash. That of a board may be too small: the plan for RAM is of use all the same."""
+    """Notes about flash. A board's flash may be too small: the plan for RAM is still useful."""
     found = [
         f"weights of '{entry.name}' are rounded to fp16 and counted so; the C library stores them as float32"
         for entry in application.file.networks

@@ -1,4 +1,4 @@
-"""Application plans in a file: the Deployment without weights, judged on loading and held against the application."""
+"""Application plans as files: the Deployment without weights, checked on loading and compared with the application."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def save_application_plan(layout: JointLayout, path: Path) -> None:
 
 
 def load_application_plan(application: Application, path: Path) -> JointLayout:
-    """The layout in a file, for an application that says the same of its networks, relations and buffers."""
+    """The layout in a file, if it agrees with the application on networks, relations and buffers."""
     stored = load_alone(path, application.networks.values())
     try:
         _check_same(stored, application.deployment, is_planned=False)
@@ -37,7 +37,7 @@ def load_application_plan(application: Application, path: Path) -> JointLayout:
 
 
 def _check_same(stored: Deployment, expected: Deployment, is_planned: bool) -> None:
-    """Raises an error where a file says something else than the draft does, or than follows from the file's plans."""
+    """Raises an error if the file differs from the draft, or from what follows from the file's plans."""
     if set(stored.part_named) != set(expected.part_named):
         raise InputError("its parts are not the networks and partitions of the application; plan it anew")
     own, said = (_statements(each, is_planned) for each in (stored, expected))
@@ -46,7 +46,7 @@ def _check_same(stored: Deployment, expected: Deployment, is_planned: bool) -> N
 
 
 def _statements(deployment: Deployment, is_planned: bool) -> Mapping[str, object]:
-    """What a deployment says; of a draft without what planning decides."""
+    """The statements of a deployment; those of a draft lack planning decisions."""
     return {
         "networks": [(replace(network, constants={}), set(network.constants)) for network in deployment.networks],
         "parts": {part.name: (dict(part.inputs), dict(part.outputs)) for part in deployment.parts},
@@ -59,14 +59,14 @@ def _statements(deployment: Deployment, is_planned: bool) -> Mapping[str, object
 
 
 def _as_drafted(deployment: Deployment, fifo: Fifo) -> Fifo:
-    """The FIFO as a draft has it, if it is one between partitions."""
+    """The FIFO as in a draft, if it is one between partitions."""
     if fifo not in deployment.queues:
         return fifo
     return replace(fifo, slots=1, rows=0, readers=tuple(map(Reader, fifo.reading)))
 
 
 def _unordered(relation: Relation, is_planned: bool) -> object:
-    """The relation, without an order of its parts where it holds both ways. Only planned ones have points."""
+    """The relation without an order of its parts if it is symmetric. Only planned ones have points."""
     is_ordered = relation.kind in (RelationKind.PREEMPTS, RelationKind.SAME_INPUT, RelationKind.AFTER)
     parts = relation.parts if is_ordered else frozenset(relation.parts)
     return relation.kind, parts, relation.points if is_planned else relation.points is None

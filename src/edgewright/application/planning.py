@@ -1,5 +1,4 @@
-"""Plans of single networks for an application: the fastest, the one with the least RAM, or the fastest within a
-limit."""
+"""Plans of single networks for an application: the fastest, the smallest, or the fastest within a limit."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from functools import cached_property
 from ..errors import Infeasible
 from ..fusion.choice import is_interrupted
 from ..fusion.request import PlanRequest, make_plan
-from ..fusion.search import Limits, PlanSearch
+from ..fusion.search import PlanSearch
 from ..fusion.timing import TimedPlan, Timing
 from ..memory.joint.conflicts import last_use
 from ..memory.joint.layout import with_buffers
@@ -25,11 +24,11 @@ from .rings import pushing_rows, reading_rows, ring_ends
 from .slots import SPARE
 
 RUNGS = 3  # plans of a ladder between the fastest and the least, and between that and the smallest
-EARLIER = 1.2  # on top of SPARE: the plan that is then sought may be through with its last layers sooner
+EARLIER = 1.2  # on top of SPARE: the next plan may finish its last layers earlier
 
 
 def held_inputs(deployment: Deployment, part: str) -> frozenset[str]:
-    """Inputs that the part must not overwrite, since others read them later or fill them meanwhile."""
+    """Inputs that the part must not overwrite, because others read them later or fill them meanwhile."""
     fills_slots = any(fifo.source == part for fifo in deployment.queues)
 
     def is_held(fifo: Fifo) -> bool:
@@ -42,11 +41,11 @@ def held_inputs(deployment: Deployment, part: str) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class PartPlanner:
-    """The plans of one part. Inputs that others still need are held to the end of the run."""
+    """The plans of one part. Inputs that others still need are kept to the end of the run."""
 
     application: Application
     part: Part
-    everyone: Mapping[str, PartPlanner] = field(default_factory=dict, repr=False)  # by part, this one included
+    everyone: Mapping[str, PartPlanner] = field(default_factory=dict, repr=False)  # by part, including this one
 
     @cached_property
     def held(self) -> frozenset[str]:
@@ -60,7 +59,7 @@ class PartPlanner:
 
     @cached_property
     def sources(self) -> tuple[PartPlanner, ...]:
-        """Of partitions that make what this one reads, where it need not leave that as it is."""
+        """The planners of partitions that make this one's inputs, if it may overwrite these."""
         if self.held or any(self.ring_ends):
             return ()
         makers = [fifo.source for fifo in self.application.deployment.queues if self.part.name in fifo.reading]
@@ -68,7 +67,7 @@ class PartPlanner:
 
     @cached_property
     def network(self) -> Network:
-        """The network as it is planned: an input that must stay as it is counts as an output too."""
+        """The network for planning: an input that must stay intact counts as an output too."""
         network, pulled = self.part.network, self.ring_ends[0]
         network = network if pulled is None else reading_rows(network, pulled)
         return replace(network, outputs=(*network.outputs, *sorted(self.held))) if self.held else network
@@ -84,12 +83,12 @@ class PartPlanner:
 
     @property
     def _pulls(self) -> bool:
-        """Whether images come row by row: out of a ring, or to the first partition if the file says so."""
+        """Whether images are pulled row by row: from a ring, or by the first partition if the file says so."""
         return self.ring_ends[0] is not None or (self.entry.pull_input and not self.crossing)
 
     @property
     def is_fixed(self) -> bool:
-        """Whether the file says how layers run."""
+        """Whether the file determines how layers run."""
         return self.entry.plain or self.entry.phases
 
     @cached_property
@@ -97,26 +96,26 @@ class PartPlanner:
         """Whole layers in little RAM, or what the file asks for."""
         if not self.is_fixed:
             is_alone = not self.application.is_pipelined(self.part.owner)
-            search = self._least_search if is_alone else self._search(Limits())
+            search = self._least_search if is_alone else self._search(self._request)
             return self._found(search, search.whole.plan)
         request = PlanRequest(plain=self.entry.plain, phases=self.entry.phases, pull_rows=self._pulls)
         return self._own(make_plan(self.network, request, target=self.application.target))
 
     @cached_property
     def least(self) -> Plan:
-        """The least RAM within the limits of the file, or else without extra MACs."""
+        """The least RAM within the limits of the file, by default without extra MACs."""
         return self.fastest if self.is_fixed else self._found(self._least_search, self._least_search.least().plan)
 
     @cached_property
     def smallest(self) -> Plan:
-        """The least RAM, whatever it costs within the limits of the file."""
+        """The least RAM at any cost within the limits of the file."""
         return self.fastest if self.is_fixed else self._found(self._smallest_search, self._smallest_search.least().plan)
 
     @cached_property
     def reserved(self) -> tuple[str, int] | None:
-        """The layer from which on those that fill its only slot again may run beside it, and the bytes they need.
+        """The layer from which on the producers of its only slot may run beside it, and the bytes they need.
 
-        None where too little of its run remains once it has read the slot.
+        None if too little of its run remains after it has read the slot.
         """
         if not self.sources or self.is_fixed:
             return None
@@ -128,13 +127,13 @@ class PartPlanner:
         return None
 
     def peak(self, plan: Plan) -> int:
-        """What the plan needs, and others beside it."""
+        """The memory of the plan and of parts that run beside it."""
         layer, size = self.reserved or ("", 0)
         at = next((n for n, stage in enumerate(plan.program.stages) if layer in stage.layers), None)
         return plan.peak_bytes if at is None else max(plan.peak_bytes, size + max(plan.live_bytes[at:]))
 
     def within(self, ram: int) -> Plan:
-        """The plan with the least extra work that fits; an error that says the least possible where none does."""
+        """The plan with the least extra work that fits; if there is none, an error gives the least RAM possible."""
         if self.is_fixed or self.fastest.peak_bytes <= ram:
             return self.fastest
         if self.least.peak_bytes <= ram:
@@ -142,7 +141,7 @@ class PartPlanner:
         return self._found(self._smallest_search, self._smallest_search.fitting(ram).plan)
 
     def fitted(self, ram: int, is_free: bool) -> Plan | None:
-        """The same, or None where none fits; `is_free`: without extra MACs."""
+        """Like `within`, but None if no plan fits; `is_free`: without extra MACs."""
         if is_free and ram < self.peak(self.least):
             return None
         if ram not in self._fitted:
@@ -163,11 +162,11 @@ class PartPlanner:
 
     @cached_property
     def ladder(self) -> tuple[Plan, ...]:
-        """All plans that applications are made of, from the fastest to the smallest."""
+        """All plans considered for applications, from the fastest to the smallest."""
         return self._ladder(self.free_ladder, self.smallest, is_free=False)
 
     def _ladder(self, above: tuple[Plan, ...], last: Plan, is_free: bool) -> tuple[Plan, ...]:
-        """The plans above, the last, and those between in which less RAM costs more time."""
+        """The plans above, the last one, and useful ones in between."""
         high, low = self.peak(above[-1]), self.peak(last)
         budgets = [round(high * (low / max(1, high)) ** (n / (RUNGS + 1))) for n in range(1, RUNGS + 1)]
         between = [plan for ram in budgets if low < ram < high and (plan := self.fitted(ram, is_free)) is not None]
@@ -184,7 +183,7 @@ class PartPlanner:
         return tuple({(plan.buffers, plan.program.stages): plan for plan in [*plans][::-1]}.values())[::-1]
 
     def slowdown(self, plan: Plan) -> float:
-        """Estimated instructions beyond the fastest plan's, as a share of these."""
+        """Extra estimated instructions over the fastest plan, as a share."""
         return max(0.0, self.cost(plan) / max(1.0, self.cost(self.fastest)) - 1)
 
     def cost(self, plan: Plan) -> float:
@@ -210,51 +209,41 @@ class PartPlanner:
     def _alignment(self) -> int | None:
         return self.application.board.alignment if self.application.board else None
 
-    @property
-    def _limits(self) -> Limits:
-        return self._in_pipeline(Limits(self.entry.max_overhead, self.entry.max_slowdown))
+    @cached_property
+    def _request(self) -> PlanRequest:
+        """What every search asks for; limits on extra work are added."""
+        outside = () if self.ring_ends[1] is None else (self.ring_ends[1],)
+        return PlanRequest(alignment=self._alignment, pull_rows=self._pulls, outside=outside)
 
     @property
-    def _least_limits(self) -> Limits:
-        request = PlanRequest(
-            minimise_ram=True, max_overhead=self.entry.max_overhead, max_slowdown=self.entry.max_slowdown
-        )
-        return self._in_pipeline(Limits(*request.least_limits))
+    def _limited(self) -> PlanRequest:
+        """The request with the limits of the file."""
+        return replace(self._request, max_overhead=self.entry.max_overhead, max_slowdown=self.entry.max_slowdown)
 
-    def _in_pipeline(self, limits: Limits) -> Limits:
-        """A partition may lose as much time as the slowest one of its pipeline, which sets the pace."""
+    def _in_pipeline(self, request: PlanRequest) -> PlanRequest:
+        """A partition may slow down until it takes as long as the slowest one of its pipeline, which sets the rate."""
         others = [one for one in self.everyone.values() if one.part.owner == self.part.owner and one is not self]
-        if limits.slowdown is None or not others:
-            return limits
+        if request.max_slowdown is None or not others:
+            return request
         share = max(one.cost(one.fastest) for one in others) / max(1.0, self.cost(self.fastest))
-        return replace(limits, slowdown=limits.slowdown * max(1.0, share))
+        return replace(request, max_slowdown=request.max_slowdown * max(1.0, share))
 
     @cached_property
     def _least_search(self) -> PlanSearch:
         """The search for the least RAM: its routes are priced once, up to the peak of whole layers, for all budgets."""
-        return self._search(self._least_limits, reserved=self.reserved)
+        return self._search(self._in_pipeline(self._limited.with_usual_limits), reserved=self.reserved)
 
     @cached_property
     def _smallest_search(self) -> PlanSearch:
         """The search within the limits of the file; its routes are priced once, for all budgets below the least."""
-        return self._search(self._limits, self.least.peak_bytes, self.reserved)
+        return self._search(self._in_pipeline(self._limited), self.least.peak_bytes, self.reserved)
 
-    def _search(self, limits: Limits, room: int = 0, reserved: tuple[str, int] | None = None) -> PlanSearch:
-        return PlanSearch(
-            self.network,
-            None,
-            self._alignment,
-            self._pulls,
-            self.application.target,
-            limits,
-            room,
-            outside=() if self.ring_ends[1] is None else (self.ring_ends[1],),
-            reserved=reserved,
-            timing=self._timing,
-        )
+    def _search(self, request: PlanRequest, room: int = 0, reserved: tuple[str, int] | None = None) -> PlanSearch:
+        target, timing = self.application.target, self._timing
+        return PlanSearch(self.network, request, target=target, room=room, reserved=reserved, timing=timing)
 
     def _found(self, search: PlanSearch, plan: Plan) -> Plan:
-        """The plan as this part's own. Where it fills a ring, but not row by row, another one of the search does."""
+        """The plan as this part's own. If it fills a ring, but not row by row, another plan of the search is used."""
         if self.ring_ends[1] is None:
             return self._own(plan)
         others = sorted((one for one in (search.by_rows, search.whole) if search.allows(one)), key=lambda one: one.peak)
@@ -266,9 +255,9 @@ class PartPlanner:
         raise reason
 
     def _own(self, plan: Plan) -> Plan:
-        """The plan for the network itself, whose inputs are no outputs; layers that planning added stay.
+        """The plan for the network itself, whose held inputs are not outputs; layers added by planning stay.
 
-        It goes by rows where it may be interrupted between them. Ctrl-C in a search is for the application.
+        It runs by rows if it may be interrupted between them. Ctrl-C in a search ends the whole planning.
         """
         if is_interrupted(plan):
             raise KeyboardInterrupt
@@ -288,7 +277,7 @@ class PartPlanner:
 
 
 def planners(application: Application, known: Mapping[str, PartPlanner] | None = None) -> Mapping[str, PartPlanner]:
-    """A planner of every part; those that are `known`, of networks that are as they were, are taken as they are."""
+    """A planner for every part; `known` ones of unchanged networks are reused."""
     found: dict[str, PartPlanner] = {}
     for part in application.deployment.parts:
         found[part.name] = (known or {}).get(part.name) or PartPlanner(application, part, found)

@@ -1,4 +1,4 @@
-"""An application as trained, with fp16 weights and in int8: RAM, flash, throughput, how far outputs are off (M 6.6)."""
+"""An application as trained, with fp16 weights and in int8: RAM, flash, throughput, output differences (M 6.6)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PrecisionRow:
     precision: Precision
     ram_bytes: int
     flash_bytes: int
-    frames_per_s: Mapping[str, float]  # of each network, measured here
+    frames_per_s: Mapping[str, float]  # of each network, measured on this machine
     differences: Mapping[str, PrecisionLoss]  # from the network as trained, over the calibration data
 
     def to_dict(self) -> dict[str, object]:
@@ -35,7 +35,7 @@ class PrecisionRow:
 
 
 def compare_precisions(path: Path, frames: int) -> Iterator[PrecisionRow]:
-    """A row for each precision; an error first where a network brings no calibration data."""
+    """A row for each precision; an error if a network has no calibration data."""
     file, folder, where = read_application(path), path.parent, str(path)
     trained = assemble_application(in_precision(file, Precision.NONE), folder, where)
     samples = {

@@ -1,7 +1,8 @@
-"""Where a network may be interrupted: at the ends of stages and between their rows; what each choice costs in waiting.
+"""Where a network may be interrupted: at the ends of stages and between their rows; and the waiting time of each
+choice.
 
-What is alive at a point must not be overlaid by whoever interrupts there. So points with little alive are cheap in
-RAM, and far between: a choice of points trades RAM against the time that the more urgent network waits.
+Live bytes at a point must not be overwritten by the interrupting network. So points with few live bytes are cheap in
+RAM, but far apart: a choice of points trades RAM against the waiting time of the more urgent network.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from ..program.legal import problems
 from .description import PreemptionPoints
 from .draft import Application
 
-PIECE = 0.01  # of a run: no piece between two rows shall take a larger share, where layers have rows
-LEAST_CHANNELS = 4  # of a piece: kernels compute so many together
-MOST = 16  # choices of points that are looked at
-SHARES = (0.85, 0.0)  # of a buffer that may be alive where points with more of it are left out
+PIECE = 0.01  # of a run: the largest share between two rows, if layers have rows
+LEAST_CHANNELS = 4  # of a piece, because kernels compute this many together
+MOST = 16  # choices of points examined
+SHARES = (0.85, 0.0)  # share of a buffer's live bytes above which points are left out
 
 
 @dataclass(frozen=True)
 class RunPieces:
-    """The times of a run between the places where it might be interrupted."""
+    """The times of a run between possible preemption points."""
 
     stages: tuple[tuple[float, ...], ...]  # of each stage: turn by turn, and the rest
 
@@ -41,7 +42,7 @@ class RunPieces:
         return sum(map(sum, self.stages))
 
     def between(self, points: InterruptionPoints) -> tuple[float, ...]:
-        """Times from each point to the next; the longest is how long a more urgent network waits at worst."""
+        """Times from each point to the next; the longest is the worst wait of a more urgent network."""
         found, now = [], 0.0
         for n, stage in enumerate(self.stages):
             for turn, piece in enumerate(stage):
@@ -55,7 +56,7 @@ class RunPieces:
 def with_points(
     application: Application, deployment: Deployment, chosen: Mapping[str, InterruptionPoints]
 ) -> Deployment:
-    """The deployment whose parts may be interrupted wherever the file says, those in `chosen` at these points alone."""
+    """The deployment whose parts may be interrupted as the file says, those in `chosen` only at these points."""
 
     def placed(relation: Relation) -> Relation:
         if relation.kind is not RelationKind.PREEMPTS:
@@ -72,15 +73,15 @@ def with_points(
 
 
 def _every(plan: Plan, kind: PreemptionPoints) -> InterruptionPoints:
-    """All points of a kind, which is stages or rows."""
+    """All points of a kind (stages or rows)."""
     return Liveness(plan).points if kind is PreemptionPoints.ROWS else Liveness(plan).stage_ends
 
 
 def choices(plan: Plan, kind: PreemptionPoints, pieces: RunPieces) -> Mapping[float, InterruptionPoints]:
-    """Sets of points by how long they make wait, each within the one before it, and with less alive at its points.
+    """Sets of points by increasing waiting time, each a subset of the one before, with fewer live bytes.
 
-    From one to the next, points are left out at which much of some buffer is alive that is in use in the fullest
-    stage: of the buffer, and as many of its points, that the least waiting is added.
+    Each step leaves out points with many live bytes of some buffer of the fullest stage: the buffer and number of
+    points are chosen to add the least waiting.
     """
     live, every = Liveness(plan), _every(plan, kind)
     now = [InterruptionPoints(frozenset((n,))) for n in sorted(every.after)]
@@ -119,7 +120,7 @@ def _size(spans: Mapping[str, Span], buffer: str) -> int:
 def _fullest(
     plan: Plan, spans: Mapping[InterruptionPoints, Mapping[str, Span]], points: Sequence[InterruptionPoints]
 ) -> tuple[int, int]:
-    """The stage in which most bytes are in use that are alive at some of the points, and how many they are."""
+    """The stage with the most bytes in use that are live at some of the points, and their number."""
     alive = {b.name: max((_size(spans[point], b.name) for point in points), default=0) for b in plan.buffers}
     sizes = [
         sum(alive[b.name] for b in plan.buffers if b.first <= n <= b.last) for n in range(len(plan.program.stages))
@@ -128,14 +129,14 @@ def _fullest(
 
 
 def turns_needed(plan: Plan, timed: TimedPlan, piece: float = PIECE) -> Mapping[str, int]:
-    """By layer, the number of pieces of which none takes a larger share of a run."""
+    """By layer, the number of pieces so that none takes a larger share of a run."""
     most = max(1.0, timed.total * piece)
     stages = zip(plan.program.stages, timed.stages, strict=True)
     return {stage.schedule.layers[-1]: ceil(time / most) for stage, time in stages}
 
 
 def with_turns(plan: Plan, needed: Mapping[str, int]) -> Plan:
-    """The plan with long layers computed a few rows or channels at a time, where that changes nothing else."""
+    """The plan with long layers computed a few rows or channels at a time, if that changes nothing else."""
     pulled = [name for name in plan.network.inputs if plan.views[name].window]
     found: dict[int, Stage] = {}
     for n, stage in enumerate(plan.program.stages):
@@ -154,15 +155,15 @@ def with_turns(plan: Plan, needed: Mapping[str, int]) -> Plan:
 
 
 def _split(shape: Shape, sweep: Sweep, parts: int) -> Split:
-    """An image's rows; its channels where they are computed one after the other."""
+    """An image's rows; its channels if they are computed one after the other."""
     if sweep is Sweep.CHANNELS:
         return Split(CHANNELS, even_ends(shape[CHANNELS], parts, LEAST_CHANNELS))
-    rows = 1 + shape[COLUMNS] % 2  # an even number of pixels: kernels compute them in pairs
+    rows = 1 + shape[COLUMNS] % 2  # an even number of pixels: kernels compute pairs
     return Split(ROWS, even_ends(shape[ROWS], parts, rows))
 
 
 def _with_sound(plan: Plan, divided: Mapping[int, Stage]) -> Plan:
-    """The plan with those of the divided stages that keep to what it promises: outputs may trail their inputs."""
+    """The plan with those divided stages that keep its promises: outputs may overlap their inputs."""
     if not divided:
         return plan
     stages = [divided.get(n, stage) for n, stage in enumerate(plan.program.stages)]

@@ -1,6 +1,6 @@
-"""Networks of an application in fewer bits: weights rounded to fp16, or all of it in int8 by onnxruntime.
+"""Networks of an application in fewer bits: weights rounded to fp16, or int8 by onnxruntime.
 
-Ranges of int8 come from calibration data that the application brings; without it there is an error and no guess.
+int8 ranges come from the application's calibration data; without it there is an error.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ..network.read import read
 from ..network.reference import to_file_layout
 from .description import ApplicationFile, AppNetworkEntry, Precision
 
-MOST_SAMPLES = 64  # of the calibration data that are used
+MOST_SAMPLES = 64  # of the calibration data
 
 
 def read_network(entry: AppNetworkEntry, folder: Path, where: str) -> Network:
-    """The network of an entry in the precision that it asks for; `where` names the entry in errors."""
+    """The network of an entry in its precision; `where` names the entry in errors."""
     path = folder / entry.file
     try:
         source: Path | onnx.ModelProto = path
@@ -46,7 +46,7 @@ def read_network(entry: AppNetworkEntry, folder: Path, where: str) -> Network:
 
 
 def _with_key(message: str, where: str) -> str:
-    """A message about open sizes that names the key of the application file in place of the option."""
+    """The message about open sizes with the key of the application file in place of the option."""
     sizes = re.findall(r"--shape '?([^=']+)=([\d,]+)'?", message)
     if not sizes:
         return message
@@ -55,7 +55,7 @@ def _with_key(message: str, where: str) -> str:
 
 
 def calibration_inputs(entry: AppNetworkEntry, network: Network, folder: Path, where: str) -> list[Inputs]:
-    """The samples that an entry brings, in our layout."""
+    """The samples of an entry, in our layout."""
     if entry.calibration is None:
         raise InputError(
             f"{where}.calibration is missing, and int8 takes its ranges from samples; give a file of inputs, such as "
@@ -74,7 +74,7 @@ def in_precision(file: ApplicationFile, precision: Precision) -> ApplicationFile
 
 
 def stored_bytes(network: Network, precision: Precision) -> Mapping[str, tuple[Array, int]]:
-    """Of each constant: its values, and the bytes that it takes in this precision."""
+    """The values of each constant, and its bytes in this precision."""
     return {
         name: (
             values,
@@ -86,11 +86,11 @@ def stored_bytes(network: Network, precision: Precision) -> Mapping[str, tuple[A
 
 @dataclass(frozen=True, slots=True)
 class PrecisionLoss:
-    """How far outputs are from those of the network as trained, over samples."""
+    """The difference of outputs from those of the network as trained, over samples."""
 
     largest: float  # as a share of the largest value
     mean: float
-    same_class: float  # the share of samples whose largest output is the same
+    same_class: float  # share of samples whose largest output has the same index
 
 
 def output_difference(trained: Network, other: Network, samples: Sequence[Inputs]) -> PrecisionLoss:
@@ -128,12 +128,12 @@ def _int8_model(entry: AppNetworkEntry, folder: Path, where: str) -> onnx.ModelP
     ]
     try:
         return quantise(onnx.load(path), feeds=feeds)
-    except Exception as error:  # onnxruntime raises what it likes
+    except Exception as error:  # onnxruntime has many classes of errors
         raise InputError(f"{where}: onnxruntime cannot quantise '{entry.file}': {str(error)[:300]}") from error
 
 
 def _rounded(values: Array) -> Array:
-    """float32 with the values that fp16 has; what is too large for it stays."""
+    """float32 rounded to fp16 values; values out of range stay."""
     if values.dtype != np.float32:
         return values
     with np.errstate(over="ignore"):

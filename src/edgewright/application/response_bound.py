@@ -1,12 +1,12 @@
 """Upper bounds on response times under the gate of an application, which refuses networks that need the same memory.
 
 A task waits while a task is in progress that does not let it in: one that excludes it, or that it preempts and that is
-between two preemption points. For each task, the others are of three kinds. Some *delay* it as often as they come:
-more urgent tasks, those that preempt it, and those that overtake it, since what it waits for lets them in, but not it.
+between two preemption points. For each task, the others are of three kinds. Some *delay* it as often as they come: more
+urgent tasks, those that preempt it, and those that overtake it, because the task it waits for lets them in, but not it.
 Others *block* it once, from their last preemption point to the next. The rest run on other cores and do neither. The
 bound is the longest busy period (Joseph and Pandya 1986, with deferred preemption, Burns 1994): the blocking, and all
-runs of tasks that delay. A task that may itself be held up by something that does not block the task in question comes
-with release jitter (Tindell 1994).
+runs of tasks that delay. A task that may itself be held up by something that does not block the task in question has
+release jitter (Tindell 1994).
 
 A cascade is one job: it begins with its first task, and every later task is released when the task before it ends. It
 has a bound if it ends before its first task is released again. A partition of a pipeline is released, with jitter, when
@@ -21,19 +21,19 @@ from functools import cached_property
 from itertools import pairwise
 from math import floor, inf
 
-ROUNDS = 10_000  # of a fixed point; what needs more does not end within its deadline
+ROUNDS = 10_000  # of a fixed point; tasks that need more do not end within their deadline
 PASSES = 100  # over all tasks, until their jitter settles
 
-Path = tuple["TimedTask", ...]  # of a cascade: each task comes after the one before it
+Path = tuple["TimedTask", ...]  # of a cascade: each task follows the one before
 
 
 @dataclass(frozen=True, slots=True)
 class TimedTask:
-    """A network that runs again and again. Times in seconds; a higher priority is more urgent."""
+    """A network that runs repeatedly. Times in seconds; a higher priority is more urgent."""
 
     name: str
     priority: float
-    period: float | None  # None: it may come at any time, as soon as it has ended
+    period: float | None  # None: it may come at any time after it has ended
     deadline: float | None
     run: float
     # By the task that may interrupt it: the times from one preemption point to the next. Of two tasks that may, the
@@ -41,9 +41,9 @@ class TimedTask:
     segments: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     anywhere: frozenset[str] = frozenset()  # the tasks that may interrupt it at any time
     beside: frozenset[str] = frozenset()  # those that run on other cores
-    after: frozenset[str] = frozenset()  # it is released when the last of these ends, once for each of their runs
+    after: frozenset[str] = frozenset()  # released when the last of these ends, once for each of their runs
     reads: Mapping[str, int] = field(default_factory=dict)  # partitions before it in a pipeline: the slots between
-    tail: float = 0.0  # the time at the end of a run when it has given its slots back
+    tail: float = 0.0  # the time at the end of a run after its slots are released
 
     @property
     def urgency(self) -> tuple[float, float]:
@@ -57,7 +57,7 @@ class TimedTask:
         return min((segments[-1] for segments in self.segments.values()), default=self.run)
 
     def lets_in(self, other: str) -> float:
-        """The number of places of a run where the other task may start."""
+        """The number of points in a run at which the other task may start."""
         if other in self.beside or other in self.anywhere:
             return inf
         return len(self.segments.get(other, (self.run,))) - 1
@@ -66,7 +66,7 @@ class TimedTask:
         return other not in self.beside and self.lets_in(other) > 0
 
     def blocks(self, other: str) -> float:
-        """How long the other task may have to wait for a run that has begun."""
+        """The longest wait of the other task for a run that has begun."""
         if other in self.beside or other in self.anywhere:
             return 0.0
         return max(self.segments.get(other, (self.run,)))
@@ -74,12 +74,12 @@ class TimedTask:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The worst of a task; infinite where it may never end."""
+    """The worst case of a task; infinite if it may never end."""
 
     worst: float  # from its release to its end
-    latency: float  # from the release of the first task of its cascade, or pipeline, to its end
-    blocking: float = 0.0  # by tasks that are less urgent and have begun
-    endless: str = ""  # a task without a period that may run again and again before it
+    latency: float  # from the release of the first task of its cascade or pipeline
+    blocking: float = 0.0  # by less urgent tasks that have begun
+    endless: str = ""  # a task without a period that may run repeatedly before it
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,8 @@ class ResponseBounds:
 
     @cached_property
     def bounds(self) -> Mapping[str, Bound]:
-        """By task. Jitter depends on bounds: they start at the times of runs and grow until nothing changes."""
+        """The bound of each task. Jitter depends on bounds: iteration starts with the run times and ends at a fixed
+        point."""
         bounds = {task.name: Bound(task.run, self.least(task)) for task in self.tasks}
         for _ in range(PASSES):
             again = {task.name: self._bound(task, bounds) for task in self.tasks}
@@ -105,7 +106,7 @@ class ResponseBounds:
 
     @cached_property
     def paths(self) -> Mapping[str, tuple[Path, ...]]:
-        """By task, the ways to it through its cascade."""
+        """By task, its paths through its cascade."""
         return {task.name: tuple(self._paths(task)) for task in self.tasks}
 
     def _paths(self, task: TimedTask) -> Iterator[Path]:
@@ -120,11 +121,11 @@ class ResponseBounds:
         return before + min(map(_run, self.paths[task.name]))
 
     def chain(self, task: TimedTask) -> set[str]:
-        """The names of the tasks that it comes after or reads from, directly or not, and its own."""
+        """The task and all tasks that it follows or reads from, directly or not."""
         return {task.name}.union(*(self.chain(self.by_name[name]) for name in (*task.after, *task.reads)))
 
     def family(self, root: TimedTask) -> tuple[TimedTask, ...]:
-        """The tasks that run because the root has run, and for no other reason."""
+        """The tasks that run only because the root has run."""
         return tuple(
             task for task in self.tasks if task.after and all(path[0] is root for path in self.paths[task.name])
         )
@@ -153,10 +154,10 @@ class ResponseBounds:
 @dataclass(frozen=True)
 class BusyPeriod:
     """The time from the release of the first task of a path, or from the last instant before it at which no task that
-    delays it was under way, to the end of the last task. Most paths have one task.
+    delays it was in progress, to the end of the last task. Most paths have one task.
 
-    `family` holds the tasks that run once because the first task has run. It is empty where a cascade may not have
-    ended when the next one begins.
+    `family` holds the tasks that run once because the first task has run. It is empty if a cascade may not have ended
+    when the next one begins.
     """
 
     all: ResponseBounds
@@ -267,7 +268,7 @@ class BusyPeriod:
         return never
 
     def _lacks_slots(self, bounds: Mapping[str, Bound]) -> bool:
-        """Whether a partition may have to wait until a later one gives a slot back."""
+        """Whether a partition may have to wait until a later one releases a slot."""
         root = self.path[0]
         return any(
             bounds[one.name].latency - one.tail > one.reads[root.name] * (root.period or 0.0)
@@ -289,7 +290,7 @@ class BusyPeriod:
         return sum(self._count(one, time, number, bounds) * one.run for one in tasks)
 
     def _count(self, one: TimedTask, time: float, number: int, bounds: Mapping[str, Bound]) -> float:
-        """The runs of a task up to a time of the busy period, which holds `number` earlier runs of the path."""
+        """The number of runs of a task up to a time of the busy period that holds `number` earlier runs of the path."""
         paths = self.all.paths[one.name]
         if one.after and all(path[0] is self.path[0] for path in paths):  # it runs because the path does
             if self.family:

@@ -1,4 +1,4 @@
-"""Response times of an application: whether every network meets its deadline, and how long cascades take."""
+"""Response times of an application: whether every network meets its deadline, and the latency of cascades."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .response_bound import Bound, ResponseBounds, TimedTask
 
 @dataclass(frozen=True, slots=True)
 class WorstResponse:
-    """The worst that can happen to a task."""
+    """The worst case of a task."""
 
     task: TimedTask
     blocking: float  # by less urgent tasks that have begun
@@ -62,8 +62,8 @@ def _said(seconds: float | None) -> str:
 
 
 def tasks_of(application: Application, deployment: Deployment, is_least: bool = False) -> tuple[TimedTask, ...]:
-    """The planned parts as tasks, the most urgent first: by priority, or else by deadline. Empty where none has a
-    period. With `is_least`, in the time that the core cannot beat."""
+    """The planned parts as tasks, the most urgent first: by priority, or else by deadline. Empty if none has a period.
+    With `is_least`, times are lower bounds of the core."""
     if all(entry.period is None for entry in application.file.networks):
         return ()
     after = _sources(application)
@@ -98,7 +98,7 @@ def _task(
 
 
 def _sources(application: Application) -> Mapping[str, frozenset[str]]:
-    """Of each network that others trigger: those that make its inputs, or bring the frame that it reads too."""
+    """For each triggered network, those that make its inputs, or bring the frame that it reads too."""
     file, draft = application.file, application.deployment
     pairs = [(one.networks[0], one.networks[1]) for one in file.related(RelationKind.AFTER)]
     pairs += [(one.networks[0], name) for one in file.related(RelationKind.SAME_INPUT) for name in one.networks[1:]]
@@ -115,7 +115,7 @@ def _period(application: Application, name: str, after: Mapping[str, frozenset[s
 
 
 def _priority(application: Application, name: str, after: Mapping[str, frozenset[str]]) -> float:
-    """Without a priority of its own, a network is as urgent as its deadline is short, or as what triggers it."""
+    """The priority; without one, by the network's deadline, or by that of what triggers it."""
     entry = application.file.network(name)
     if entry.priority is not None:
         return entry.priority
@@ -125,7 +125,7 @@ def _priority(application: Application, name: str, after: Mapping[str, frozenset
 
 
 def timed_pieces(application: Application, part: str, plan: Plan, is_least: bool = False) -> RunPieces:
-    """A run in seconds by its instructions, estimated or as measured; with `is_least`, what the core cannot beat."""
+    """Seconds of a run by its instructions, estimated or measured; with `is_least`, a lower bound for the core."""
     entry = application.file.network(part)
     board = application.board
     if board is None:
@@ -139,7 +139,7 @@ def timed_pieces(application: Application, part: str, plan: Plan, is_least: bool
 
 
 class PlanIdentity:
-    """A plan as a key of a cache: equal to itself alone."""
+    """A plan as a cache key, compared by identity."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -151,14 +151,14 @@ class PlanIdentity:
         return isinstance(other, PlanIdentity) and self.plan is other.plan
 
 
-@lru_cache(maxsize=64)  # a search asks again and again for the plans that it keeps
+@lru_cache(maxsize=64)  # a search repeats queries for the plans that it keeps
 def _timed(target: Target, key: PlanIdentity) -> tuple[TimedPlan, RunPieces]:
     timed = TimedPlan(key.plan, Timing(target).costs(key.plan.network))
     return timed, RunPieces.of(timed, 1.0)
 
 
 def responses(tasks: Sequence[TimedTask]) -> tuple[WorstResponse, ...]:
-    """The worst response of each task that has a deadline; the most urgent come first."""
+    """The worst response of each task with a deadline, the most urgent first."""
     bounds = ResponseBounds(tasks).bounds
     return tuple(_response(task, bounds[task.name]) for task in tasks if task.deadline is not None)
 
@@ -168,7 +168,7 @@ def _response(task: TimedTask, bound: Bound) -> WorstResponse:
 
 
 def cascade_latencies(tasks: Sequence[TimedTask]) -> tuple[CascadeLatency, ...]:
-    """The latency of each way through a cascade, from a network that nothing triggers to one that triggers nothing."""
+    """The latency of each path through a cascade, from a network that nothing triggers to one that triggers nothing."""
     all_bounds = ResponseBounds(tasks)
     inner = frozenset[str]().union(*(task.after for task in tasks))
     return tuple(
@@ -183,8 +183,8 @@ def cascade_latencies(tasks: Sequence[TimedTask]) -> tuple[CascadeLatency, ...]:
 def check_deadlines(application: Application, deployment: Deployment) -> tuple[WorstResponse, ...]:
     """The responses of all networks with a period.
 
-    Cycles of instructions are estimated: an error names the first network that would be too late even if every
-    instruction took the least cycles that the core permits.
+    Cycles of instructions are estimated: an error names the first network that would be late even if every instruction
+    took the fewest cycles that the core permits.
     """
     for name, plan in deployment.plans.items():
         rate = application.file.network(name).throughput
@@ -212,7 +212,7 @@ def check_deadlines(application: Application, deployment: Deployment) -> tuple[W
 
 
 def lateness_notes(found: Sequence[WorstResponse]) -> Iterator[str]:
-    """For each network that may be late: refused is only what certainly is."""
+    """A note for each network that may be late; only certain misses are errors."""
     for one in found:
         if not one.is_met:
             ends = "it may never end" if one.worst is None else f"it ends after {text.duration(one.worst)} at worst"

@@ -1,7 +1,7 @@
-"""Row FIFOs of pipelines: what crosses from one partition to the next as a ring of rows instead of whole frames.
+"""Row FIFOs of pipelines: tensors passed between partitions as a ring of rows instead of whole frames.
 
-The producer's last stage makes rows from top to bottom and stops while the ring is full; the reader's first stage pulls
-them out of it. Both are at work on the same frame then, and the producer begins the next one when the reader lets it.
+The producer's last stage makes rows from top to bottom and pauses while the ring is full; the reader's first stage
+pulls them. Both then work on the same frame, and the producer begins the next one when the reader allows it.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from .draft import Application
 
 
 def possible_rings(application: Application) -> tuple[Fifo, ...]:
-    """What could cross row by row as far as the file says."""
+    """The tensors that could cross row by row according to the file."""
     return tuple(fifo for fifo in application.deployment.queues if _can_be_ring(application, fifo))
 
 
 def with_rings(application: Application, chosen: tuple[Fifo, ...]) -> Application:
-    """The application in which these cross as rows, and not as frames."""
+    """The application in which these tensors cross as rows."""
     deployment = application.deployment
     fifos = tuple(replace(x, slots=1, rows=x.frame_rows) if x in chosen else x for x in deployment.fifos)
     return replace(application, deployment=replace(deployment, fifos=fifos))
 
 
 def _can_be_ring(application: Application, fifo: Fifo) -> bool:
-    """Whether this tensor is all that joins two partitions, and neither has a deadline or is part of a preemption."""
+    """Whether this tensor is the only one between two partitions, and neither has a deadline or a preemption."""
     entry, deployment = application.file.network(fifo.what.network), application.deployment
     if entry.plain or entry.phases or entry.period is not None or len(fifo.readers) != 1 or fifo.frame_rows < 2:
         return False
@@ -62,7 +62,7 @@ def reading_rows(network: Network, tensor: str) -> Network:
 
 
 def pushing_rows(plan: Plan, tensor: str) -> Plan:
-    """The plan with a last stage that makes rows of this output one after the other; an error where it cannot."""
+    """The plan with a last stage that makes rows of this output one after the other; an error if impossible."""
     *before, last = plan.program.stages
     schedule = FusionSchedule(last.layers, streamed=True) if last.schedule.is_whole else last.schedule
     stage = Stage(last.name, schedule)

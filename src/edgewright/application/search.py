@@ -1,4 +1,5 @@
-"""The plans of all networks under one budget: only those that set the peak are slowed down, as little as is enough."""
+"""The plans of all networks under one budget: only those that set the peak are slowed down, by as little as
+possible."""
 
 from __future__ import annotations
 
@@ -18,9 +19,9 @@ from .draft import Application
 from .planning import PartPlanner, planners
 from .rings import possible_rings, with_rings
 
-STEPS = 8  # budgets between the fastest and the smallest for which a front is sought
+STEPS = 8  # budgets between the fastest and the smallest plan of a front
 NO_LOSS = 0.005  # of a network's time: not worth another search
-KEPT = 0.05  # of a pipeline's time: what rows in place of frames may cost at most
+KEPT = 0.05  # of a pipeline's time: largest cost of rows instead of frames
 KIB = 1024
 
 
@@ -30,7 +31,7 @@ class JointSearch:
 
     application: Application
     made: list[JointPlan] = field(default_factory=list, compare=False)  # all that were laid out
-    known: Mapping[str, PartPlanner] = field(default_factory=dict, compare=False, repr=False)  # of some parts
+    known: Mapping[str, PartPlanner] = field(default_factory=dict, compare=False, repr=False)  # for some parts
 
     @cached_property
     def planners(self) -> Mapping[str, PartPlanner]:
@@ -46,10 +47,10 @@ class JointSearch:
 
     @cached_property
     def by_rows(self) -> JointSearch | None:
-        """The search with rings of rows between partitions of pipelines; None where no ring is possible, or the
-        application has rings already."""
+        """The search with rings of rows between partitions of pipelines; None if no ring is possible, or the
+        application already has rings."""
         chosen = possible_rings(self.application) if not self.application.deployment.rings else ()
-        if len(chosen) > 1:  # one that cannot be leaves the others
+        if len(chosen) > 1:  # an impossible one does not affect the others
             chosen = tuple(ring for ring in chosen if self._can_cross_in_rows(ring))
         if not chosen:
             return None
@@ -58,7 +59,7 @@ class JointSearch:
         return JointSearch(with_rings(self.application, chosen), self.made, others)
 
     def _can_cross_in_rows(self, fifo: Fifo) -> bool:
-        """Whether there are plans of both partitions that push rows of this tensor, and pull them."""
+        """Whether both partitions have plans that push and pull rows of this tensor."""
         both = planners(with_rings(self.application, (fifo,)))
         try:
             _, pulling = (both[name].fastest for name in fifo.ends)
@@ -68,7 +69,7 @@ class JointSearch:
         return True
 
     def _in_rows(self, asked: Callable[[JointSearch], JointPlan | None]) -> JointPlan | None:
-        """What the search with rings finds, if anything."""
+        """The result of the search with rings, if any."""
         try:
             return asked(self.by_rows) if self.by_rows is not None else None
         except Infeasible:
@@ -78,7 +79,7 @@ class JointSearch:
     def least(self) -> JointPlan:
         """The least arena without extra MACs, each network as fast as that allows."""
         found, rows = self.as_given, self._in_rows(lambda search: search.as_given)
-        for _ in range(2):  # with little memory, or else in haste
+        for _ in range(2):  # with little memory, or else quickly
             if rows is None or self.by_rows is None or rows.peak_bytes >= found.peak_bytes:
                 break
             if all(slow <= found.pace_of(name) + KEPT for name, slow in rows.slowdowns.items()):
@@ -88,21 +89,21 @@ class JointSearch:
 
     @cached_property
     def as_given(self) -> JointPlan:
-        """The same without another search by rows: tensors cross partitions as this application says."""
+        """Like `least`, but tensors cross partitions as this application says."""
         return self.combinations.lowest(is_free=True) or self._smallest_as_given
 
     @cached_property
     def smallest(self) -> JointPlan:
-        """The least arena whatever it costs."""
+        """The least arena at any cost."""
         found, rows = self._smallest_as_given, self._in_rows(lambda search: search.smallest)
         return found if rows is None or rows.peak_bytes >= found.peak_bytes else rows
 
     @cached_property
     def _smallest_as_given(self) -> JointPlan:
-        return self.combinations.lowest(is_free=False) or self.fastest  # which says what is wrong with it
+        return self.combinations.lowest(is_free=False) or self.fastest  # raises the error that describes the problem
 
     def within(self, ram: int) -> JointPlan:
-        """The least slow-down that fits; an error that says the least possible and who sets it where nothing does."""
+        """The least slow-down that fits; if nothing fits, an error gives the least RAM possible and what sets it."""
         plan = self._fitting(ram)
         if plan is None and self.smallest.peak_bytes <= ram:
             plan = self.smallest
@@ -111,13 +112,14 @@ class JointSearch:
         return plan
 
     def _fitting(self, ram: int) -> JointPlan | None:
-        """The least slow-down that fits, with or without rings; None where none was found."""
+        """The least slow-down that fits, with or without rings; None if none was found."""
         plan = self.combinations.fastest_within(ram, is_free=False)
         rows = self._in_rows(lambda search: search._fitting(ram)) if plan is None or plan.slowdown > NO_LOSS else None
         return min((one for one in (plan, rows) if one is not None), key=lambda one: one.slowdown, default=None)
 
     def in_memories(self, memories: Mapping[str, int]) -> JointPlan:
-        """The least arena in the first of these memories that holds it, or spread over them; slower plans where not."""
+        """The least arena in the first of these memories that holds it, or spread over them; with slower plans if
+        needed."""
         try:
             return replace(self.least, layout=in_memories(self.least.layout, memories))
         except Infeasible:
@@ -138,7 +140,7 @@ class JointSearch:
         )
 
     def front(self) -> tuple[JointPlan, ...]:
-        """RAM against slow-down, from most RAM to least."""
+        """RAM against slow-down, by descending RAM."""
         found = [self.within(UNLIMITED)]
         high, low = found[0].peak_bytes, self.smallest.peak_bytes
         budgets = [round(low * (high / max(1, low)) ** (n / STEPS)) for n in range(STEPS - 1, -1, -1)]
@@ -150,18 +152,18 @@ class JointSearch:
         return undominated([*found, self.least, self.smallest], lambda plan: (plan.peak_bytes, plan.slowdown))
 
     def blocking_front(self) -> tuple[BlockingTrade, ...]:
-        """RAM against the worst wait, where networks interrupt others and a board says how fast they are."""
+        """RAM against the worst wait, if networks interrupt others and a board says how fast they are."""
         if self.application.board is None:
             return ()
         return blocking_front(self.application, self.least.layout.problem.deployment)
 
     def of_layout(self, layout: JointLayout) -> JointPlan:
-        """A layout that was made before, with what it costs each part."""
+        """An existing layout, with its cost for each part."""
         plans = layout.problem.plans
         return JointPlan(layout, {name: one.slowdown(plans[name]) for name, one in self.planners.items()})
 
     def next_steps(self, found: JointPlan, most: int = 2) -> Iterator[tuple[int, JointPlan | None]]:
-        """What each KiB less would cost: the budget, and the plan within it, or None where there is none."""
+        """The cost of each further KiB: the budget, and the plan within it, or None."""
         for step in range(1, most + 1):
             ram = found.peak_bytes - step * KIB
             yield ram, (plan := self._fitting(ram))

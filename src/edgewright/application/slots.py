@@ -1,10 +1,9 @@
-"""The slots and rings of pipelines: as few, and as small, as let them run about as fast as with one slot for each
+"""Chooses the slots and rings of pipelines: the fewest and smallest that keep about the throughput of one slot per
 frame.
 
-A partition releases a slot when the last stage that reads it has ended, not when its run ends. Where the rest of its
-run is long enough for the producer to fill the slot again, a second slot costs memory and gains nothing. Where the rest
-is longer still, the partition holds its only slot a little longer: the producer does not run until then, and its memory
-is free.
+A partition releases a slot when the last stage that reads it has ended, not when its run ends. If the rest of its run
+is long enough for the producer to refill the slot, a second slot costs memory and gains nothing. If the rest is longer
+still, the partition keeps its only slot a little longer: the producer does not run until then, and its memory is free.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def pipelined(deployment: Deployment) -> tuple[str, ...]:
 
 
 def is_live(deployment: Deployment) -> bool:
-    """Whether all pipelines go on for ever with the slots, rings and releases that the deployment has."""
+    """Whether all pipelines run forever without deadlock with the deployment's slots, rings and releases."""
     once = {name: [1.0] * len(plan.program.stages) for name, plan in deployment.plans.items()}
     stages = _releases(deployment.queues)
     pipelines = (_pipeline(deployment, owner, once) for owner in pipelined(deployment))
@@ -99,9 +98,9 @@ def _releases(fifos: Iterable[Fifo]) -> dict[str, int]:
 
 def with_small_rings(pipeline: TimedDeployment, is_hasty: bool) -> TimedDeployment:
     """The pipeline with the smallest rings that cost little, whose readers let the next frame begin as late as costs
-    little: until then a producer and its reader have memory in common.
+    little: until then a producer and its reader share memory.
 
-    In haste the next frame may begin as soon as the reader has.
+    With `is_hasty` the next frame may begin as soon as the reader has.
     """
     best, alone = pipeline.period, pipeline.slowest
     small = best * (1 + LOSS) if is_hasty else max(best * (1 + LOSS), alone * (1 + SMALL))
@@ -118,7 +117,7 @@ def with_small_rings(pipeline: TimedDeployment, is_hasty: bool) -> TimedDeployme
 
 
 def _with_few(pipeline: TimedDeployment) -> TimedDeployment:
-    """The same with slots as few as cost nothing, the largest frames first."""
+    """The pipeline with the fewest slots that cost nothing; slots of large frames are removed first."""
     best = pipeline.period * (1 + SLOWER)
     for fifo in sorted((one for one in pipeline.fifos if not one.rows), key=_frame_size):
         while fifo.slots > 1:
@@ -130,12 +129,12 @@ def _with_few(pipeline: TimedDeployment) -> TimedDeployment:
 
 
 def _frame_size(fifo: Fifo) -> int:
-    """A key that puts the largest frames first."""
+    """A sort key: the largest frames first."""
     return -fifo.what.region.size
 
 
 def _late_releases(pipeline: TimedDeployment) -> dict[str, int]:
-    """The last stages after which partitions can release their only slots without holding the pipeline up."""
+    """The last stages after which partitions can release their only slots without delaying the pipeline."""
     frames = [fifo for fifo in pipeline.fifos if not fifo.rows]
     sources = {fifo.source for fifo in frames}
     times = {key: _slower(one) if key[1] in sources else one for key, one in pipeline.times.items()}

@@ -1,1 +1,1 @@
-"""Virtual boards: toolchains, ELF files, machines and their emulators, what the stack takes. Knows no CNN."""
+"""Virtual boards: toolchains, ELF files, machines and their emulators, stack bounds. Independent of CNNs."""

@@ -1,4 +1,8 @@
-"""Sections and symbols of a 32- or 64-bit little-endian ELF file, as far as sizes and names need them."""
+"""Sections and symbols of a 32- or 64-bit little-endian ELF file, as far as sizes and names need them.
+
+`pyelftools` reads the same, but takes about 17 times as long (0.27 s rather than 0.016 s for an image with 319
+symbols), and an image is read after every link.
+"""
 
 from __future__ import annotations
 
@@ -46,21 +50,21 @@ class Elf:
     segments: tuple[LoadSegment, ...]
     symbols: dict[str, tuple[int, int]]  # address and size
     functions: tuple[tuple[int, int, str], ...]  # address, size, name: by address
-    marks: tuple[tuple[int, bool], ...] = ()  # by address: whether data begins there, or code ("mapping symbols")
+    marks: tuple[tuple[int, bool], ...] = ()  # by address: whether data or code begins there ("mapping symbols")
 
     def size(self, *names: str) -> int:
         """Bytes of all allocated sections with these names."""
         return sum(section.size for section in self.sections if section.name in names and section.is_allocated)
 
     def function_at(self, address: int) -> str | None:
-        """The function whose code holds the address."""
+        """The function that contains the address."""
         for start, size, name in self.functions:
             if start <= address & ~1 < start + size:
                 return name
         return None
 
     def bytes_at(self, address: int, size: int) -> bytes:
-        """What is loaded to these addresses."""
+        """The bytes loaded at these addresses."""
         for segment in self.segments:
             start = address - segment.address
             if 0 <= start < len(segment.data):
@@ -68,14 +72,14 @@ class Elf:
         return b""
 
     def data_until(self, address: int, start: int) -> int | None:
-        """Where the data that lies at an address ends, in code that begins at `start`; None for code."""
+        """The end of the data at an address, in code that begins at `start`; None for code."""
         at = bisect_right(self.marks, (address, True)) - 1
         if at < 0 or not self.marks[at][1] or self.marks[at][0] <= start:
             return None
         return self.marks[at + 1][0] if at + 1 < len(self.marks) else None
 
     def place(self, pc: int) -> str:
-        """A program counter for people."""
+        """A program counter in words."""
         inside = self.function_at(pc)
         return f"pc {pc:#010x}" + (f" in {inside}" if inside else "")
 

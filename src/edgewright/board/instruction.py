@@ -1,4 +1,4 @@
-"""What an instruction does to the stack and to the flow of control: all that a bound on the stack needs of it."""
+"""The effect of an instruction on the stack and on control flow, as needed for a stack bound."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from enum import Enum
 
 
 class ControlFlow(Enum):
-    """Where execution goes on."""
+    """Where execution continues."""
 
     NEXT = "next"
     BRANCH = "branch"  # to the target, or to the next instruction
-    JUMP = "jump"  # to the target; to one of a table or behind a pointer where there is none
-    CALL = "call"  # of the target, and on to the next instruction; of what a pointer leads to where there is none
+    JUMP = "jump"  # to the target; without one, through a table or a pointer
+    CALL = "call"  # of the target, then the next instruction; without a target, through a pointer
     RETURN = "return"
 
 
@@ -22,21 +22,21 @@ class Instruction:
     size: int
     flow: ControlFlow = ControlFlow.NEXT
     target: int | None = None
-    push: int = 0  # bytes that the stack pointer goes down by; negative where it goes up
-    push_by: int | None = None  # a register whose value it goes down by
-    push_up: bool = False  # up by that value instead
-    through: int | None = None  # a jump to where this register points, which may leave the function
-    pops: int = 0  # registers that are taken from the stack, a bit each
-    conditional: int = 0  # this many instructions after it may be skipped each
-    sets: int | None = None  # a register that becomes known: its value
+    push: int = 0  # bytes by which the stack pointer falls; negative if it rises
+    push_by: int | None = None  # a register by whose value it falls
+    push_up: bool = False  # it rises by that value instead
+    through: int | None = None  # a jump to the address in this register, which may leave the function
+    pops: int = 0  # registers popped from the stack, one bit each
+    conditional: int = 0  # number of following instructions that may be skipped
+    sets: int | None = None  # a register whose value becomes known
     value: int = 0
-    adds_to: int | None = None  # that value is added to what this register holds
+    adds_to: int | None = None  # that value is added to this register
 
 
 Decoder = Callable[[bytes, int, int], Instruction]  # (code, offset into it, address)
 
 
 def signed(value: int, bits: int) -> int:
-    """The number that `bits` bits mean in two's complement."""
+    """The two's complement value of `bits` bits."""
     value &= (1 << bits) - 1
     return value - (1 << bits) if value >> (bits - 1) else value

@@ -1,4 +1,4 @@
-"""Which part of the firmware lies where, and the linker script that says so."""
+"""The memory layout of the firmware, and the linker script for it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from ..errors import Infeasible
 from ..platform import Board
 from .machine import KIB, Bank, EmulatedMachine
 
-BOOT = 16 * KIB  # vectors and harness, apart from the flash that a board's size is held against
+BOOT = 16 * KIB  # vectors and harness, separate from the flash that is checked against the board
 HARNESS_STACK = 4 * KIB
-GUARD = 64 * KIB  # under the stack, not to be touched: a power of two, as protection units want it
+GUARD = 64 * KIB  # below the stack, access forbidden: a power of two, as protection units require
 CODE_ROOM = 256 * KIB  # for code beside the weights
 
 
@@ -27,7 +27,7 @@ class MemoryRegion:
 class LinkLayout:
     boot: MemoryRegion
     flash: MemoryRegion
-    weights: MemoryRegion  # the flash itself, where it has room for them
+    weights: MemoryRegion  # the flash itself, if they fit
     arenas: Mapping[str, MemoryRegion]  # by the memory's C name
     stack: MemoryRegion
     harness: MemoryRegion
@@ -41,7 +41,7 @@ class LinkLayout:
 
 
 class _BumpAllocator:
-    """A bank of memory, given away from its start."""
+    """Allocates a bank of memory from its start."""
 
     def __init__(self, bank: Bank) -> None:
         self.at, self.end = bank.origin, bank.origin + bank.size
@@ -65,9 +65,9 @@ def lay_out(
     harness: int,
     board: Board | None,
 ) -> LinkLayout:
-    """Memories of the machine, cut to the sizes of `board`, or of the plan where there is no board.
+    """Memories of the machine, limited to the sizes of `board`, or of the plan without a board.
 
-    Arenas are given by the memory that they are planned in, with the names of their sections.
+    Arenas are placed in the memory that they are planned in, with the names of their sections.
     """
     code, ram, spare = _BumpAllocator(machine.code), _BumpAllocator(machine.ram), _BumpAllocator(machine.spare)
     ram.take("GUARD", "guard", GUARD)
@@ -96,7 +96,7 @@ def lay_out(
 
 
 def _usable(board: Board | None, memory: str, planned: int) -> int:
-    """Bytes of the board's memory of that name; of its largest, for a plan that was made without a board."""
+    """Bytes of the board's memory of that name; of its largest, for a plan made without a board."""
     if board is None:
         return planned
     return next((m.usable for m in board.ram if m.name == memory), max(m.usable for m in board.ram))
@@ -107,7 +107,7 @@ def _too_large(machine: EmulatedMachine, what: str, size: int, left: int) -> str
 
 
 def linker_script(layout: LinkLayout) -> str:
-    """Sections by the file they come from: what the library takes can be read off their sizes."""
+    """A linker script with one section per source file, so that the library's sizes are section sizes."""
     regions = "\n".join(f"    {r.name} (rwx) : ORIGIN = {r.origin:#010x}, LENGTH = {r.length}" for r in layout.regions)
     first = next(iter(layout.arenas.values()), layout.harness).name
     arenas = "\n".join(

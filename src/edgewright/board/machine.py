@@ -1,4 +1,4 @@
-"""The machines that QEMU emulates: where their memory lies and how their time is read."""
+"""The machines that QEMU emulates: their memory map and clock."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Bank:
 
 @dataclass(frozen=True, slots=True)
 class EmulatedMachine:
-    """`code` holds vectors and flash, `ram` stack and arenas; `spare` takes what the others have no room for."""
+    """`code` holds vectors and flash, `ram` stack and arenas; `spare` holds whatever does not fit there."""
 
-    name: str  # as -machine takes it
+    name: str  # the value of -machine
     emulator: str
     options: tuple[str, ...]
     code: Bank
@@ -33,9 +33,9 @@ class EmulatedMachine:
     system_control: int = 0  # address of the registers that release further cores
 
     def instructions(self, earlier: tuple[int, int], later: tuple[int, int]) -> int:
-        """Executed between two stamps.
+        """Instructions executed between two stamps.
 
-        The fast counter makes several steps per instruction but wraps at 32 bits; the seconds tell how often.
+        The fast counter makes several steps per instruction but wraps at 32 bits; the seconds resolve the wraps.
         """
         (high0, low0), (high1, low1) = earlier, later
         if not self.fpgaio:
@@ -53,7 +53,7 @@ def _mps2(name: str, spare: int) -> EmulatedMachine:
 
 AN385, AN386 = _mps2("mps2-an385", 0x2100_0000), _mps2("mps2-an386", 0x2100_0000)
 AN500 = _mps2("mps2-an500", 0x6000_0000)
-# These start in the secure state: secure aliases throughout, but for the memories that have none.
+# These start in the secure state: secure aliases throughout, except for memories that have none.
 AN505 = EmulatedMachine(
     "mps2-an505",
     "qemu-system-arm",
@@ -99,12 +99,12 @@ def _virt(options: str) -> EmulatedMachine:
 
 
 def machine_for(target: Target, lanes: int = 1) -> EmulatedMachine:
-    """The machine that runs the target's code; a Cortex-M0+ is a subset of the Cortex-M3 on the AN385.
+    """The machine for the target's code; a Cortex-M0+ is a subset of the Cortex-M3 on the AN385.
 
-    Two lanes of a Cortex-M33 or M0+ have a core each; other lanes are all run by one.
+    Two lanes of a Cortex-M33 or M0+ have a core each; other lanes share one.
     """
     if target.architecture is Architecture.RV32:
-        # Without what the target lacks, so that an instruction it does not have is found out.
+        # Without the features that the target lacks, so that forbidden instructions are detected.
         return _virt("rv32" if target.has_fpu else "rv32,f=off,d=off")
     for core, machine in _OF_CORE.items():
         if target.architecture is Architecture.CORTEX_M and target.cpu.split("+")[0] == core:
@@ -120,4 +120,4 @@ _OF_CORE = {
     "cortex-m33": AN505,
     "cortex-m55": AN547,
 }
-_TWO_OF_THEM = ("cortex-m0plus", "cortex-m33")  # that the cores of the AN521 run
+_TWO_OF_THEM = ("cortex-m0plus", "cortex-m33")  # cores that the AN521 runs

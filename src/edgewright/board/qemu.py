@@ -1,4 +1,4 @@
-"""Firmware under QEMU: one run, from its input file to its record."""
+"""Runs firmware under QEMU, from its input file to its record."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from ..errors import EdgewrightError
 from .machine import EmulatedMachine
 
-TRACE = "trace.bin"  # what the firmware writes beside its record
+TRACE = "trace.bin"  # file that the firmware writes beside its record
 _PACKAGES = {"qemu-system-arm": "qemu-system-arm", "qemu-system-riscv32": "qemu-system-misc"}
 
 
@@ -26,7 +26,7 @@ def require_qemu(machine: EmulatedMachine) -> None:
 
 
 def run_qemu(firmware: Path, machine: EmulatedMachine, inputs: bytes, timeout_s: float) -> bytes:
-    """The record of a run. Emulated time follows the instructions alone, so that every run is the same."""
+    """The record of a run. Emulated time depends on the instructions alone, so that every run is the same."""
     folder = firmware.parent
     record = folder / "record.bin"
     for made in (record, folder / TRACE):

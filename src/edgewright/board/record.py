@@ -1,4 +1,4 @@
-"""The record that the firmware writes: stamps, stack, outputs; or why it stopped."""
+"""The record that the firmware writes: stamps, stack, outputs; or the reason why it stopped."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class RunStatus(Enum):
 @dataclass(frozen=True, slots=True)
 class Record:
     instructions: int
-    stages: tuple[int, ...]  # instructions of each, in order; none unless the library was built with probes
+    stages: tuple[int, ...]  # instructions of each, in order; empty unless the library was built with probes
     stack: int
     outputs: bytes
-    critical_path: int | None = None  # instructions one after the other, where two cores shared the work
+    critical_path: int | None = None  # sequential instructions, if two cores shared the work
 
 
 def read_record(data: bytes, machine: EmulatedMachine, target: Target, elf: Elf, stages: int | None = None) -> Record:
-    """What the run gave; a fault of the firmware is an error that says where and why.
+    """The results of a run; a fault of the firmware is an error that says where and why.
 
-    Behind the stamps of its stages come those of two cores that took turns, three for each turn.
+    Stamps of its stages are followed by those of two cores that took turns, three for each turn.
     """
     if len(data) < 8 or struct.unpack_from("<I", data)[0] != MAGIC:
         raise EdgewrightError(f"the firmware on {machine.name} ended without a record")
@@ -58,7 +58,7 @@ def read_record(data: bytes, machine: EmulatedMachine, target: Target, elf: Elf,
 
 
 def _critical_path(stamps: list[tuple[int, int]], machine: EmulatedMachine) -> int | None:
-    """Of each turn the share of the core that does more."""
+    """For each turn the share of the core with more work."""
     if not stamps:
         return None
     shares = [machine.instructions(a, b) for a, b in pairwise(stamps)]
@@ -66,7 +66,7 @@ def _critical_path(stamps: list[tuple[int, int]], machine: EmulatedMachine) -> i
 
 
 def _stages(stamps: list[tuple[int, int]], machine: EmulatedMachine) -> tuple[int, ...]:
-    """The first two stamps have nothing between them: what a probe costs."""
+    """The first two stamps enclose nothing: their difference is the cost of a probe."""
     if len(stamps) < 3:
         return ()
     cost = machine.instructions(stamps[0], stamps[1])

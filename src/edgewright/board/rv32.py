@@ -1,6 +1,9 @@
-"""RV32 instructions, compressed ones included: stack, branches, calls (The RISC-V Instruction Set Manual, volume I).
+"""RV32 instructions, including compressed ones: stack, branches, calls (The RISC-V Instruction Set Manual, volume I).
 
-Instructions that do none of this are told by their size alone.
+Other instructions are only measured in length.
+
+`capstone` (11 MB installed) decodes them as well, but does not report how far an instruction moves the stack pointer.
+That would have to be derived for each mnemonic, which takes as long a table as this one.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ import struct
 
 from .instruction import ControlFlow, Instruction, signed
 
-SP, LINKS = 2, (1, 5)  # registers: the stack pointer; those that return addresses are kept in
+SP, LINKS = 2, (1, 5)  # registers: the stack pointer; those that hold return addresses
 
 
 def decode(code: bytes, at: int, address: int) -> Instruction:
@@ -65,7 +68,7 @@ def _branch_distance(word: int) -> int:
 
 
 def _to_pointer(size: int, register: int) -> Instruction:
-    """A jump to where a register points: back, or anywhere."""
+    """A jump to the address in a register: a return, or anywhere."""
     return (
         Instruction(size, ControlFlow.RETURN)
         if register in LINKS

@@ -1,7 +1,7 @@
-"""The stack that a library can take at most, read off its machine code: pushes of every function, and who calls whom.
+"""An upper bound on a library's stack, from its machine code: the pushes of every function, and the call graph.
 
 Compilers report frames of what they compile, but neither those of assembler nor those of their own helpers, and not
-every compiler reports at all. What is linked tells everything, whoever made it.
+every compiler reports at all. The linked image is complete for every compiler.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from . import rv32, thumb
 from .elf import Elf
 from .instruction import ControlFlow, Decoder, Instruction
 
-CODE = (".library", ".runtime")  # sections of what runs, apart from the harness
-# Instructions for which a register is taken to hold what was put in it, where the stack pointer moves by it.
+CODE = (".library", ".runtime")  # sections of the library, without the harness
+# Instructions for which a register is assumed to keep its value, where the stack pointer moves by it.
 FRESH = 3
 _DECODERS: Mapping[Architecture, Decoder] = {Architecture.CORTEX_M: thumb.decode, Architecture.RV32: rv32.decode}
 
@@ -26,10 +26,10 @@ _DECODERS: Mapping[Architecture, Decoder] = {Architecture.CORTEX_M: thumb.decode
 def stack_bound(
     elf: Elf, architecture: Architecture, root: str, callbacks: Iterable[str] = (), given: Iterable[str] = ()
 ) -> int | None:
-    """Bytes below the caller of `root`; None where there is no bound: recursion, or a frame that grows.
+    """Bytes below the caller of `root`; None if there is no bound: recursion, or a frame that grows.
 
-    Functions in `callbacks` also call functions of their caller through pointers, whose stack is the caller's to
-    count, unless they are named in `given`. Interrupts come on top.
+    Functions in `callbacks` also call functions of their caller through pointers, whose stack the caller must count,
+    unless they are named in `given`. Interrupts come on top.
     """
     if root not in elf.symbols:
         return None
@@ -40,13 +40,13 @@ def stack_bound(
 
 @dataclass
 class _Function:
-    """What one function does: how deep it goes by itself, and how deep it is where it calls."""
+    """One function: its own stack depth, and its depth at each call."""
 
     own: int | None = 0  # None: it grows
     calls: dict[int, int] = field(default_factory=dict)  # callee: the most bytes at a call of it
     by_pointer: int | None = None  # the most bytes at a call by pointer
-    jumps: bool = False  # with nothing on the stack to where a pointer leads: out of it, or by a table of its own
-    constants: set[int] = field(default_factory=set)  # that it puts together: among them addresses of functions
+    jumps: bool = False  # jumps through a pointer with an empty stack: out of the function, or by its own table
+    constants: set[int] = field(default_factory=set)  # constants that it builds: among them addresses of functions
 
     @property
     def has_pointers(self) -> bool:
@@ -69,7 +69,7 @@ class _Program:
 
     @cached_property
     def ends(self) -> Mapping[int, int]:
-        """Where each function ends: where its symbol says, or where the next one begins."""
+        """The end of each function: from its symbol, or the start of the next one."""
         found = {}
         for section in self.elf.sections:
             if not section.is_code:
@@ -89,7 +89,7 @@ class _Program:
 
     @cached_property
     def pointed_at(self) -> tuple[int, ...]:
-        """The library's functions whose address is somewhere: in data, or put together by code."""
+        """The library's functions whose address is taken: in data, or built by code."""
         sections = [section for section in self.elf.sections if section.name in CODE and section.is_allocated]
         own = {start for start in self.ends for s in sections if s.address <= start < s.address + s.size}
         words = {constant for start in own for constant in self.functions[start].constants}
@@ -100,7 +100,7 @@ class _Program:
         return tuple(sorted(own & {word & ~1 for word in words}))
 
     def _swept(self, start: int, end: int) -> _Function:
-        """The function gone through from its first instruction to its last, until depths no longer change."""
+        """Sweeps a function from its first instruction to its last, until depths no longer change."""
         sweep = _Sweep(start, end)
         for _ in range(4):
             before = dict(sweep.depths)
@@ -133,14 +133,14 @@ class _Program:
             deeper = max(depth, depth + push)
             deepest = max(deepest, deeper)
             self._note(sweep, step, depth if step.flow is ControlFlow.RETURN else deeper)
-            # What may be skipped counts where it pushes, and not where it pops.
+            # Instructions that may be skipped count if they push, and not if they pop.
             depth = deeper if may_skip else max(0, depth + push)
             is_reached = may_skip or step.flow in (ControlFlow.NEXT, ControlFlow.BRANCH, ControlFlow.CALL)
             at += step.size
             if step.flow is ControlFlow.CALL and at >= sweep.end:
-                is_reached = False  # it does not come back
+                is_reached = False  # it does not return
         if is_reached and sweep.end in self.ends:
-            sweep.found.call(sweep.end, depth)  # one that goes on as the next
+            sweep.found.call(sweep.end, depth)  # falls through into the next function
         sweep.found.own = deepest
 
     def _note(self, sweep: _Sweep, step: Instruction, depth: int) -> None:
@@ -159,7 +159,7 @@ class _Program:
             sweep.found.jumps = True
 
     def _function(self, address: int) -> int:
-        """The function that holds an address."""
+        """The function that contains an address."""
         if address in self.ends:
             return address
         return next((start for start, end in self.ends.items() if start <= address < end), address)
@@ -167,19 +167,19 @@ class _Program:
 
 @dataclass
 class _Sweep:
-    """One function while it is gone through."""
+    """The state of a sweep through one function."""
 
     start: int
     end: int
     steps: dict[int, Instruction] = field(default_factory=dict)  # decoded, by address
     depths: dict[int, int] = field(default_factory=dict)  # at targets of branches
     registers: dict[int, tuple[int, int]] = field(default_factory=dict)  # known values, and when they were set
-    popped: dict[int, int] = field(default_factory=dict)  # registers, and when they were taken from the stack
+    popped: dict[int, int] = field(default_factory=dict)  # registers, and when they were popped
     count: int = 0
     found: _Function = field(default_factory=_Function)
 
     def push(self, step: Instruction) -> int | None:
-        """Bytes that the stack pointer goes down by; None where that is unknown."""
+        """Bytes by which the stack pointer falls; None if unknown."""
         self.count += 1
         if step.sets is not None:
             base = self.registers.get(step.adds_to, (0, 0))[0] if step.adds_to is not None else 0
@@ -197,11 +197,11 @@ class _Sweep:
         return (down + (1 << 31)) % (1 << 32) - (1 << 31)
 
     def may_leave(self, step: Instruction) -> bool:
-        """Whether a jump may go to another function, and not back to where the caller's address was kept."""
+        """Whether a jump may leave to another function rather than return to the caller."""
         return step.through is not None and self.count - self.popped.get(step.through, -FRESH) > FRESH
 
     def target(self, step: Instruction) -> int | None:
-        """Where a branch or a call goes, by its own word or by that of a register that was just set."""
+        """The target of a branch or a call, from the instruction or from a register that was just set."""
         if step.target is not None or step.adds_to is None or step.sets is not None:
             return step.target
         value, since = self.registers.get(step.adds_to, (0, -1))
@@ -215,10 +215,10 @@ class _CallChains:
     program: _Program
     given: Collection[int]
     reached: dict[int, set[int]] = field(default_factory=dict)
-    known: dict[int, int | None] = field(default_factory=dict)  # of functions that call by name alone
+    known: dict[int, int | None] = field(default_factory=dict)  # of functions without calls by pointer
 
     def depth(self, address: int, above: tuple[int, ...]) -> int | None:
-        """Bytes that a call takes, or None; `above` are the functions on the way to it."""
+        """Bytes that a call takes, or None; `above` are the active functions."""
         if address in above:
             return None
         if address not in self.program.functions:
@@ -226,7 +226,7 @@ class _CallChains:
         if address not in self.known:
             found = self._depth(address, above)
             if any(self.program.functions[name].has_pointers for name in self._reachable(address)):
-                return found  # depends on who is running
+                return found  # depends on the active functions
             self.known[address] = found
         return self.known[address]
 
@@ -249,7 +249,7 @@ class _CallChains:
         return max(found)
 
     def _by_pointer(self, address: int, above: tuple[int, ...]) -> int | None:
-        """The depth of the deepest function whose address is taken, and that reaches none of those that are running."""
+        """The depth of the deepest function whose address is taken and that reaches no active function."""
         running = set(above)
         candidates = [start for start in self.program.pointed_at if not self._reachable(start) & running]
         if address in self.program.callbacks:

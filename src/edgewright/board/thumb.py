@@ -1,6 +1,9 @@
-"""Thumb and Thumb-2 instructions as Cortex-M has them: stack, branches, calls (Armv8-M Architecture Reference Manual).
+"""Thumb and Thumb-2 instructions of Cortex-M: stack, branches, calls (Armv8-M Architecture Reference Manual).
 
-Instructions that do none of this are told by their size alone.
+Other instructions are only measured in length.
+
+`capstone` (11 MB installed) decodes them as well, but does not report how far an instruction moves the stack pointer.
+That would have to be derived for each mnemonic, which takes as long a table as this one.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import struct
 from .instruction import ControlFlow, Instruction, signed
 
 SP, LR, PC = 13, 14, 15
-FRAMES = (7, 11)  # frame pointers: what they held before is taken back at the end of a function
+FRAMES = (7, 11)  # frame pointers: their old value is restored at the end of a function
 
 
 def decode(code: bytes, at: int, address: int) -> Instruction:
@@ -38,7 +41,7 @@ def _short(code: bytes, word: int, at: int, address: int) -> Instruction:
             return Instruction(2, push_by=low >> 3 & 0xF, push_up=True)
         case 0x46 if low & 0x87 == 0x85 and low >> 3 & 0xF not in FRAMES:
             return Instruction(2, push_by=PC)  # by an unknown amount
-        case 0x46 if low & 0x87 == 0x87:  # to the program counter: a table of jumps
+        case 0x46 if low & 0x87 == 0x87:  # to the program counter: a jump table
             return Instruction(2, ControlFlow.JUMP)
         case 0x47:
             register = low >> 3 & 0xF
@@ -63,7 +66,7 @@ def _short(code: bytes, word: int, at: int, address: int) -> Instruction:
 
 
 def _literal(code: bytes, at: int, address: int, register: int, distance: int, size: int) -> Instruction:
-    """A constant loaded from among the code, where it is in reach."""
+    """A constant loaded from the code section, if in reach."""
     place = at + ((address + 4) & ~3) + distance - address
     if not 0 <= place <= len(code) - 4 or register == PC:
         return Instruction(size)
@@ -80,13 +83,13 @@ def _branch(first: int, second: int, address: int) -> Instruction | None:
         flow = ControlFlow.CALL if second & 0x4000 else ControlFlow.JUMP
         return Instruction(4, flow, address + 4 + signed(distance, 25))
     if second & 0x4000 or first >> 7 & 7 == 7:
-        return None  # not a branch on a condition
+        return None  # not a conditional branch
     distance = sign << 20 | (second >> 11 & 1) << 19 | (second >> 13 & 1) << 18 | (first & 0x3F) << 12
     return Instruction(4, ControlFlow.BRANCH, address + 4 + signed(distance | (second & 0x7FF) << 1, 21))
 
 
 def _memory(first: int, second: int) -> Instruction | None:
-    """Loads and stores that move the stack pointer, or that load the program counter."""
+    """Loads and stores that change the stack pointer, or load the program counter."""
     if first == 0xE92D:
         return Instruction(4, push=4 * second.bit_count())
     if first == 0xE8BD:
@@ -142,7 +145,7 @@ def _arithmetic(code: bytes, first: int, second: int, at: int, address: int) -> 
 
 
 def _expanded(low: int) -> int:
-    """The constant that 12 bits of a data-processing instruction stand for (ThumbExpandImm)."""
+    """The value of a 12-bit data-processing constant (ThumbExpandImm)."""
     if low >> 10:
         rotation, byte = low >> 7, 0x80 | low & 0x7F
         return (byte >> rotation | byte << (32 - rotation)) & 0xFFFFFFFF

@@ -1,4 +1,4 @@
-"""Compilers for targets: which one there is, and the flags that make the code we promise."""
+"""Compilers for targets, and the flags for the promised code."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from pathlib import Path
 from ..errors import EdgewrightError
 from ..platform.target import Architecture, Family, Target
 
-# Contraction would make a product and a sum round once instead of twice; arena memory is used under several types.
-# Nobody reads errno: a square root is one instruction.
+# Contraction would round a product and a sum once instead of twice; arena memory is accessed as several types.
+# errno is unused: a square root is one instruction.
 FLAGS = (
     "-std=c99",
     "-ffunction-sections",
@@ -29,10 +29,10 @@ FLAGS = (
     "-fno-math-errno",
 )
 ON_ARM = platform.machine() in ("aarch64", "arm64")
-# Code for this very machine: on Arm the option that every compiler has is the processor's.
+# Code for this machine: on Arm the option that every compiler has is the processor's.
 NATIVE = "-mcpu=native" if ON_ARM else "-march=native"
-# Clang's lowering of gathers for M-profile vectors steps the counter of a loop around a short one by the stride of what
-# is gathered (LLVM 22 does), and the loop never ends. Gathers gain next to nothing there.
+# Clang's lowering of gathers for M-profile vectors steps the counter of a loop around a short one by the stride of the
+# gather (LLVM 22 does), and the loop never ends. Gathers gain almost nothing there.
 _NO_GATHERS = ("-mllvm", "-enable-arm-maskedgatscat=false")
 # Freestanding: no C library. Built-ins stay on, so that a memcpy of four bytes is one load and one store.
 BARE = ("-ffreestanding", "-fbuiltin", "-fno-common", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables")
@@ -50,17 +50,17 @@ _PACKAGES = {
     Architecture.AARCH64: "gcc-aarch64-linux-gnu",
 }
 _STATIC_TRIPLE, SHARED_TRIPLE = "aarch64-linux-musl", "aarch64-linux-gnu.2.28"  # glibc of Debian 10
-_at_work: set[int] = set()  # groups of processes
+_at_work: set[int] = set()  # process groups
 
 
 @dataclass(frozen=True, slots=True)
 class Toolchain:
     """A compiler for one target: `command` plus sources."""
 
-    name: str  # for reports: the compiler and its version
+    name: str  # the compiler and its version, for reports
     program: tuple[str, ...]
-    flags: tuple[str, ...]  # that every call needs
-    is_gcc: bool  # and no clang, nor Zig, which wraps one
+    flags: tuple[str, ...]  # for every call
+    is_gcc: bool  # rather than clang or Zig, which wraps clang
 
     @property
     def helpers(self) -> tuple[str, ...]:
@@ -71,9 +71,9 @@ class Toolchain:
         return ("-nostdlib", "-lgcc") if self.is_gcc else ("-nostartfiles",)
 
     def run(self, arguments: Sequence[str | Path], folder: Path) -> None:
-        """Calls the compiler in `folder`; an error carries what it said."""
+        """Calls the compiler in `folder`; an error contains its output."""
         command = [*self.program, *self.flags, *map(str, arguments)]
-        pipe = subprocess.PIPE  # a group of its own: drivers start compilers, which all end together
+        pipe = subprocess.PIPE  # a separate group: drivers start compilers, which end together
         with subprocess.Popen(command, cwd=folder, stdout=pipe, stderr=pipe, text=True, process_group=0) as process:
             _at_work.add(process.pid)
             try:
@@ -88,7 +88,7 @@ class Toolchain:
 
 
 def end_compilers() -> None:
-    """Ends those that threads wait for, which an interrupt does not reach."""
+    """Ends running compilers, which an interrupt does not reach."""
     for group in tuple(_at_work):
         _end(group)
 
@@ -99,7 +99,7 @@ def _end(group: int) -> None:
 
 
 def toolchain(target: Target, zig: bool | None = None) -> Toolchain:
-    """The compiler for the target: its usual GCC, else the Zig of PyPI; `zig` asks for the one or the other."""
+    """The compiler for the target: its usual GCC, else Zig from PyPI; `zig` selects one of them."""
     if not zig:
         for name in _CANDIDATES[target.architecture]:
             path = shutil.which(name)
@@ -115,14 +115,14 @@ def toolchain(target: Target, zig: bool | None = None) -> Toolchain:
 
 
 def shared_toolchain(target: Target) -> Toolchain:
-    """The compiler for shared objects: those for Linux on Arm are for glibc, which Python there is linked with."""
+    """The compiler for shared objects: on Linux for Arm they use glibc, as Python there does."""
     found = toolchain(target)
     flags = tuple(SHARED_TRIPLE if flag == _STATIC_TRIPLE else flag for flag in found.flags)
     return replace(found, flags=flags)
 
 
 def builds_with_zig(target: Target) -> bool:
-    """Whether code for the target is built by Zig here, for want of its usual compiler."""
+    """Whether Zig builds code for the target here, because its usual compiler is missing."""
     return bool(find_spec("ziglang")) and not any(map(shutil.which, _CANDIDATES[target.architecture]))
 
 
@@ -153,12 +153,12 @@ def gcc_flags(target: Target) -> tuple[str, ...]:
 
 
 def clang_flags(target: Target) -> tuple[str, ...]:
-    """What clang needs for the target, and no other compiler takes."""
+    """The flags that only clang needs for the target."""
     return _NO_GATHERS if target.family is Family.HELIUM else ()
 
 
 def clang_in_make(target: Target) -> str:
-    """The lines of a Makefile that set `CLANG` to these flags where `CC` takes them; none where there are none."""
+    """The lines of a Makefile that set `CLANG` to these flags if `CC` accepts them; empty if there are none."""
     flags = " ".join(clang_flags(target))
     return flags and (
         "# Loops around gathers of clang may never end. Other compilers neither take the option nor need it.\n"
@@ -167,8 +167,8 @@ def clang_in_make(target: Target) -> str:
 
 
 def zig_flags(target: Target) -> tuple[str, ...]:
-    """The same for clang as Zig wraps it: a triple, and the cpu with its features."""
-    # Zig adds -ffreestanding, with which clang has no built-ins: the last word is -fhosted.
+    """The flags for clang as wrapped by Zig: a triple, and the cpu with its features."""
+    # Zig adds -ffreestanding, which disables clang's built-ins: the later -fhosted overrides it.
     bare = (*BARE, "-fhosted", "-fno-sanitize=undefined", "-fno-stack-protector")
     match target.architecture:
         case Architecture.CORTEX_M:
@@ -185,7 +185,7 @@ def zig_flags(target: Target) -> tuple[str, ...]:
 
 
 def _zig_cpu(target: Target) -> str:
-    """The cpu with every option named: Zig's processors bring none of those that a maker may leave out."""
+    """The cpu with every option named: Zig's processors have none of the optional ones."""
     cpu = target.cpu.split("+")[0]
     features = {"fpv4-sp-d16": "+vfp4d16sp", "fpv5-sp-d16": "+fp_armv8d16sp-fp64"}.get(target.fpu, "")
     if cpu in ("cortex-m4", "cortex-m7") and not target.has_fpu:

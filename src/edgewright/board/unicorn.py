@@ -1,4 +1,4 @@
-"""Firmware under Unicorn: the processor alone, with just the memory that the layout gives; no system to install."""
+"""Runs firmware under Unicorn: the processor with only the memory of the layout; no system to install."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from .machine import EmulatedMachine
 from .qemu import TRACE
 
 PAGE = 4096
-FPGAIO_SECONDS, FPGAIO_COUNTER = 0x10, 0x18  # registers of the block that the firmware reads the time from
-_SYSTEM = 0xE000_E000  # the system control space of a Cortex-M, here as plain memory
+FPGAIO_SECONDS, FPGAIO_COUNTER = 0x10, 0x18  # registers of the block from which the firmware reads the time
+_SYSTEM = 0xE000_E000  # the system control space of a Cortex-M, here plain memory
 
-_ENGINES: WeakSet[Any] = WeakSet()  # those that still have memory
+_ENGINES: WeakSet[Any] = WeakSet()  # engines that still have memory
 _MANY_ENGINES = 4
 
 HANDLES = {"input.bin": 1, "record.bin": 2, TRACE: 3}
 
-# Its names of the processors of the machines; a Cortex-M55 is not among them.
+# Unicorn's names of the machines' processors; it has no Cortex-M55.
 _MODELS = {
     "mps2-an385": "CORTEX_M3",
     "mps2-an386": "CORTEX_M4",
     "mps2-an500": "CORTEX_M7",
     "mps2-an505": "CORTEX_M33",
-    "mps2-an521": "CORTEX_M33",  # one of its cores: there is no other to be released
+    "mps2-an521": "CORTEX_M33",  # one of its cores, with none to release
 }
 
 
@@ -44,7 +44,7 @@ def has_unicorn() -> bool:
 
 
 def require_unicorn(machine: EmulatedMachine | None = None) -> None:
-    """An error where the emulator, or the processor of the machine in it, is missing."""
+    """Raises an error if the emulator, or the machine's processor in it, is missing."""
     if not has_unicorn():
         raise EdgewrightError("the emulator Unicorn is not installed; pip install 'edgewright[board]'")
     if machine is not None and machine.fpgaio and machine.name not in _MODELS:
@@ -72,7 +72,7 @@ def run_unicorn(
     timeout_s: float,
     folder: Path,
 ) -> bytes:
-    """The record of a run, its stamps being counts of instructions. What else it writes goes to `folder`."""
+    """The record of a run, with instruction counts as stamps. Other output goes to `folder`."""
     import unicorn
 
     core = _core(target, machine)
@@ -98,7 +98,7 @@ def run_unicorn(
 
 @dataclass(frozen=True)
 class _EmulatedCore:
-    """A processor: how it is started, where its registers are, how long its instructions are."""
+    """A processor: its start, its registers, the length of its instructions."""
 
     uc: Any
     pc: int
@@ -113,10 +113,10 @@ class _EmulatedCore:
 
 
 def new_engine(target: Target) -> Any:
-    """A processor of the target's architecture, with no memory yet.
+    """An engine for the target's architecture, without memory.
 
-    Each reserves a gibibyte of addresses, and lives in a cycle with its hooks: where there are many, those that nobody
-    uses go first.
+    Each reserves a gibibyte of addresses and is kept alive by a cycle with its hooks: unused ones are collected first
+    if there are many.
     """
     import unicorn
 
@@ -146,7 +146,7 @@ def _core(target: Target, machine: EmulatedMachine) -> _EmulatedCore:
 
 
 def _map_memory(uc: Any, elf: Elf, layout: LinkLayout, machine: EmulatedMachine) -> None:
-    """The pages of the regions and nothing else: any other access ends the run."""
+    """Maps only the pages of the regions: any other access ends the run."""
     pages: set[int] = set()
     for region in layout.regions:
         pages |= set(range(region.origin // PAGE, -(-(region.origin + region.length) // PAGE)))
@@ -164,7 +164,7 @@ def _map_memory(uc: Any, elf: Elf, layout: LinkLayout, machine: EmulatedMachine)
 
 
 def _counter(core: _EmulatedCore, now: int, stamps: list[int], clock: int) -> Callable[..., None]:
-    """Counts by blocks, each decoded once; a call of `board_now` is a stamp, and reads the count from the clock."""
+    """Counts by blocks, each decoded once; a call of `board_now` is a stamp, which reads the count as the time."""
     lengths: dict[tuple[int, int], int] = {}
     total = 0
 
@@ -184,7 +184,7 @@ def _counter(core: _EmulatedCore, now: int, stamps: list[int], clock: int) -> Ca
 
 
 def instructions_in(code: bytes, thumb: bool) -> int:
-    """How many instructions the bytes are: Thumb's, or RISC-V's with compressed ones."""
+    """The number of instructions in the bytes: Thumb's, or RISC-V's including compressed ones."""
     at = number = 0
     while at < len(code):
         word = int.from_bytes(code[at : at + 2], "little")
@@ -195,7 +195,7 @@ def instructions_in(code: bytes, thumb: bool) -> int:
 
 
 def _breakpoint(elf: Elf, core: _EmulatedCore) -> int:
-    """The address of the instruction by which the firmware calls us; it is stepped over, never executed."""
+    """The address of the instruction by which the firmware calls the host; it is skipped, never executed."""
     start, size = elf.symbols["board_call"]
     return start + bytes(core.uc.mem_read(start & ~1, size or 64)).index(core.mark) - (start & 1)
 
@@ -227,7 +227,7 @@ def _semihosting(core: _EmulatedCore, files: _Files, pc: int) -> None:
 
 
 def _with_stamps(record: bytes, stamps: list[int]) -> bytes:
-    """The record with what we counted in place of what the firmware read: RISC-V has no clock here.
+    """The record with the counted stamps in place of those read: RISC-V has no clock here.
 
     Stamps come in the order before, ready, the probes, after.
     """

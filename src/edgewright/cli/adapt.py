@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
@@ -41,71 +42,85 @@ from .simulation_tables import simulate_environment
 FRAMES = 1000  # with --run
 
 
-def adapt(
-    application: Path,
-    share: tuple[LayerAttribute, ...] | None,
-    request_at: float,
-    environment: Path | None,
-    timeline: Path | None,
-    policy: str | None,
-    asked_front: bool,
-    asked_delays: bool,
-    is_run: bool,
-    frames: int | None,
-    requests: str | None,
-    compiles: bool,
-    output: Path | None,
-    force: bool,
-    verify: bool,
-    page: Path | None,
-    as_json: bool,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class AdaptOptions:
+    """The options of `edgewright adapt`, as parsed."""
+
+    application: Path
+    share: tuple[LayerAttribute, ...] | None
+    request_at: float
+    environment: Path | None
+    timeline: Path | None
+    policy: str | None
+    asked_front: bool
+    asked_delays: bool
+    is_run: bool
+    frames: int | None
+    requests: str | None
+    compiles: bool
+    output: Path | None
+    force: bool
+    verify: bool
+    page: Path | None
+    as_json: bool
+
+
+def adapt(options: AdaptOptions) -> None:
     asked = {
-        "--environment": environment is not None,
-        "--pareto": asked_front,
-        "--simulate": asked_delays,
-        "--run": is_run,
-        "--compile": compiles,
+        "--environment": options.environment is not None,
+        "--pareto": options.asked_front,
+        "--simulate": options.asked_delays,
+        "--run": options.is_run,
+        "--compile": options.compiles,
     }
     tasks = [name for name, is_asked in asked.items() if is_asked]
-    is_paper = not tasks and page is None
+    is_paper = not tasks and options.page is None
     for is_wrong, why in (
         (len(tasks) > 1, f"{' and '.join(tasks)} are different tasks: ask for one at a time."),
-        (timeline and environment is None, "--timeline shows a simulated day: add --environment ENV.TOML."),
-        (environment and page, "--page shows switches: leave --environment out, or ask for --timeline."),
-        (environment and policy, "--environment lets switches take no time: leave --policy out."),
         (
-            share is not None and not (is_paper or asked_delays),
+            options.timeline and options.environment is None,
+            "--timeline shows a simulated day: add --environment ENV.TOML.",
+        ),
+        (
+            options.environment and options.page,
+            "--page shows switches: leave --environment out, or ask for --timeline.",
+        ),
+        (options.environment and options.policy, "--environment lets switches take no time: leave --policy out."),
+        (
+            options.share is not None and not (is_paper or options.asked_delays),
             f"--share is for the paper's model: leave {(tasks or ['--page'])[0]} out.",
         ),
-        (is_paper and policy, "--policy is for --pareto, --simulate, --run, --compile and --page: add one of them."),
-        ((frames or requests) and not is_run, "--frames and --requests are for --run: add it."),
-        (output and not compiles, "-o is the folder of --compile: add it."),
+        (
+            is_paper and options.policy,
+            "--policy is for --pareto, --simulate, --run, --compile and --page: add one of them.",
+        ),
+        ((options.frames or options.requests) and not options.is_run, "--frames and --requests are for --run: add it."),
+        (options.output and not options.compiles, "-o is the folder of --compile: add it."),
     ):
         if is_wrong:
             raise click.UsageError(why)
-    if environment is not None:
-        simulate_environment(application, environment, timeline, as_json)
+    if options.environment is not None:
+        simulate_environment(options.application, options.environment, options.timeline, options.as_json)
         return
     with working("reading the networks"):
-        found = load_adaptive(application)
-        if policy is not None:
-            found = with_policy(found, SwitchPolicy(policy))
-    if page is not None:
+        found = load_adaptive(options.application)
+        if options.policy is not None:
+            found = with_policy(found, SwitchPolicy(options.policy))
+    if options.page is not None:
         with working("laying scenarios out for each policy"):
-            write_atomic(page, adaptive_page(delay_outcome(found)))
-    if asked_front:
-        _front(found, as_json)
-    elif asked_delays:
-        _delays(found, None if policy is None else SwitchPolicy(policy), share, as_json)
-    elif is_run:
-        _run(found, frames, requests, as_json)
-    elif compiles:
-        _compile(found, output or Path(found.file.name), force, verify, as_json)
-    else:  # a page brings the tables of the paper's model too
-        _paper(found, share, request_at, as_json)
-    if not as_json:
-        print_written([page])
+            write_atomic(options.page, adaptive_page(delay_outcome(found)))
+    if options.asked_front:
+        _front(found, options.as_json)
+    elif options.asked_delays:
+        _delays(found, None if options.policy is None else SwitchPolicy(options.policy), options.share, options.as_json)
+    elif options.is_run:
+        _run(found, options.frames, options.requests, options.as_json)
+    elif options.compiles:
+        _compile(found, options.output or Path(found.file.name), options.force, options.verify, options.as_json)
+    else:  # the page includes the tables of the paper's model
+        _paper(found, options.share, options.request_at, options.as_json)
+    if not options.as_json:
+        print_written([options.page])
 
 
 def _paper(found: AdaptiveApplication, share: tuple[LayerAttribute, ...] | None, at: float, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""Tables of `edgewright adapt`: the paper's model, delays, layouts, what was measured."""
+"""Tables of `edgewright adapt`: the paper's model, delays, layouts, measurements."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..adaptive.paper.supergraph import ControlParameter, SuperLayer
 from .common import shown, table
 
 MOST_LAYERS = 60  # rows of the table of layers
-FEW_LAYERS = 12  # up to which it shows the values of parameters
+FEW_LAYERS = 12  # the table shows parameter values up to this many layers
 
 
 def scenarios_table(outcome: AdaptOutcome) -> Table:
@@ -39,7 +39,7 @@ def scenarios_table(outcome: AdaptOutcome) -> Table:
 
 
 def supergraph_table(outcome: AdaptOutcome) -> Table:
-    """The layers of the supergraph, whose they are, and what the control node sets in them."""
+    """The layers of the supergraph, the scenarios that use each, and the parameters that the control node sets."""
     graph = outcome.supergraph
     names = [one.name for one in outcome.application.scenarios]
     share = ", ".join(one.value for one in LayerAttribute if one in graph.share)
@@ -67,7 +67,7 @@ def _captured(outcome: AdaptOutcome, layer: SuperLayer, scenario: str) -> str:
 
 
 def _parameter(one: ControlParameter) -> str:
-    """A parameter with its values; scenarios that have the same one stand together."""
+    """A parameter and its values; scenarios with the same value are listed together."""
     names: dict[object, list[str]] = {}
     for scenario, value in one.values.items():
         names.setdefault(value, []).append(scenario)
@@ -111,7 +111,7 @@ def transitions_table(outcome: AdaptOutcome) -> Table:
 
 
 def doubled_table(outcome: AdaptOutcome) -> Table:
-    """What second buffers for edges give."""
+    """The delays that double buffering saves."""
     heads = ("switch", "edges with two buffers", ">more bytes", ">safe", ">without barriers", ">layers used twice too")
     made = table("safe delays with more buffers", *heads)
     for one in outcome.transitions:
@@ -123,7 +123,7 @@ def doubled_table(outcome: AdaptOutcome) -> Table:
 
 
 def front_table(outcome: FrontOutcome) -> Table:
-    """Layouts, the largest arena first."""
+    """Layouts for limits on the delay, the largest arena first."""
     policy = outcome.switching.policy.value
     heads = (">arena", ">of the largest scenario", "proof", ">worst delay", "by switch")
     made = table(f'arena size against the worst switching delay, policy "{policy}"', *heads)
@@ -148,7 +148,7 @@ def delays_table(outcome: DelayOutcome) -> Table:
 
 
 def paper_delays_table(outcome: DelayOutcome) -> Table:
-    """Delays of the paper's protocol; the printed one with its faults."""
+    """Delays of the paper's protocol; the protocol as printed is listed with its faults."""
     heads = ("switch", "protocol", ">worst", ">median", ">best", "hazards")
     made = table("the paper's protocol, layer by layer on two processors; analysed, never executed", *heads)
     for one in outcome.paper:
@@ -172,7 +172,7 @@ def _delays(delay: DelayRange) -> tuple[str, str, str]:
 
 
 def measured_pairs_table(pairs: tuple[MeasuredPair, ...], policy: str) -> Table:
-    """Delays as predicted from measured step times, and as measured."""
+    """Delays measured on this machine, beside those predicted from measured step times."""
     heads = ("switch", ">requests", ">predicted", ">measured", ">worst predicted", ">worst measured")
     made = table(f'switching delays on this machine, policy "{policy}": medians, and the worst', *heads)
     for pair in pairs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
@@ -27,72 +28,84 @@ from ..report.application_page import application_page
 from .common import console, print_json, print_notes, print_written, shown, table, working
 
 
-def app(
-    application: Path,
-    ram: int | None,
-    pull_input: bool,
-    asked_front: bool,
-    method: str,
-    page: Path | None,
-    is_run: bool,
-    frames: int,
-    asked_precisions: bool,
-    compiles: bool,
-    plan: Path | None,
-    output: Path | None,
-    force: bool,
-    verify: bool,
-    as_json: bool,
-) -> None:
-    is_paper = method != "joint"
-    is_several = asked_front or is_paper
+@dataclass(frozen=True, slots=True)
+class AppOptions:
+    """The options of `edgewright app`, as parsed."""
+
+    application: Path
+    ram: int | None
+    pull_input: bool
+    asked_front: bool
+    method: str
+    page: Path | None
+    is_run: bool
+    frames: int
+    asked_precisions: bool
+    compiles: bool
+    plan: Path | None
+    output: Path | None
+    force: bool
+    verify: bool
+    as_json: bool
+
+
+def app(options: AppOptions) -> None:
+    is_paper = options.method != "joint"
+    is_several = options.asked_front or is_paper
     for is_wrong, why in (
-        (asked_front and is_paper, "--pareto and --method contradict each other: the front is one of joint plans."),
-        (asked_front and ram, "--pareto and --ram contradict each other: --pareto shows every trade; choose a point."),
-        (compiles and is_several, "--compile takes one plan: leave --pareto and --method out."),
-        (is_run and is_several, "--run takes one plan: leave --pareto and --method out."),
         (
-            asked_precisions and (is_several or compiles or is_run or page or ram),
+            options.asked_front and is_paper,
+            "--pareto and --method contradict each other: the front is one of joint plans.",
+        ),
+        (
+            options.asked_front and options.ram,
+            "--pareto and --ram contradict each other: --pareto shows every trade; choose a point.",
+        ),
+        (options.compiles and is_several, "--compile takes one plan: leave --pareto and --method out."),
+        (options.is_run and is_several, "--run takes one plan: leave --pareto and --method out."),
+        (
+            options.asked_precisions
+            and (is_several or options.compiles or options.is_run or options.page or options.ram),
             "--quantise compares plans and runs them: leave other options out.",
         ),
-        (page and is_paper, "--page shows a joint plan: leave --method out."),
-        (page and asked_front, "--page shows the front too: leave --pareto out."),
-        (output and is_several, "-o takes one plan: leave --pareto and --method out."),
-        (plan and (ram or is_several), "--plan brings a plan: leave --ram, --pareto and --method out."),
+        (options.page and is_paper, "--page shows a joint plan: leave --method out."),
+        (options.page and options.asked_front, "--page shows the front too: leave --pareto out."),
+        (options.output and is_several, "-o takes one plan: leave --pareto and --method out."),
+        (options.plan and (options.ram or is_several), "--plan brings a plan: leave --ram, --pareto and --method out."),
     ):
         if is_wrong:
             raise click.UsageError(why)
-    if asked_precisions:
-        _precisions(application, frames, as_json)
+    if options.asked_precisions:
+        _precisions(options.application, options.frames, options.as_json)
         return
     with working("reading the networks"):
-        found = load_application(application, pull_input)
-    folder = output or Path(found.file.name)
-    if compiles:
-        check_folder(folder, force)
-    if asked_front:
-        _front(found, as_json)
+        found = load_application(options.application, options.pull_input)
+    folder = options.output or Path(found.file.name)
+    if options.compiles:
+        check_folder(folder, options.force)
+    if options.asked_front:
+        _front(found, options.as_json)
         return
     search = JointSearch(found)
     with working("planning all networks"), interrupted_with(search):
-        if plan is not None:
-            layout = load_application_plan(found, plan)
+        if options.plan is not None:
+            layout = load_application_plan(found, options.plan)
             outcome = outcome_of(search, search.of_layout(layout), available_ram(found))
-        elif method == "joint":
-            outcome = plan_application(found, ram, search=search)
+        elif options.method == "joint":
+            outcome = plan_application(found, options.ram, search=search)
         else:
-            outcome = paper_outcome(found, ram, is_exact=method == "exact")
-    if output is not None and not compiles and outcome.joint is not None:
-        save_application_plan(outcome.joint.layout, output)
-    if page is not None:
+            outcome = paper_outcome(found, options.ram, is_exact=options.method == "exact")
+    if options.output is not None and not options.compiles and outcome.joint is not None:
+        save_application_plan(outcome.joint.layout, options.output)
+    if options.page is not None:
         with working("seeking what less RAM costs"):
-            write_atomic(page, application_page(outcome, search.front()))
-    measured = _measured(outcome, frames) if is_run else ()
-    compiled = _compiled(outcome, verify) if compiles else None
+            write_atomic(options.page, application_page(outcome, search.front()))
+    measured = _measured(outcome, options.frames) if options.is_run else ()
+    compiled = _compiled(outcome, options.verify) if options.compiles else None
     if compiled is not None:
         about = {"edgewright": version("edgewright"), "name": found.file.name, "target": found.target.name}
-        write_folder(folder, compiled.files, about, force)
-    if as_json:
+        write_folder(folder, compiled.files, about, options.force)
+    if options.as_json:
         more = {**compiled.to_dict(), "output": str(folder)} if compiled else {}
         more |= {"measured": {one.name: one.to_dict() for one in measured}} if measured else {}
         print_json({**outcome.to_dict(), **more})
@@ -113,15 +126,15 @@ def app(
         console.print(measured_table(measured))
     if compiled is not None:
         console.print(compiled_table(compiled))
-    print_written([page, folder if compiled else output])
+    print_written([options.page, folder if compiled else options.output])
     if compiled is not None:
-        console.print(shown(compiled.sentence), style="green" if verify else "yellow", soft_wrap=True)
+        console.print(shown(compiled.sentence), style="green" if options.verify else "yellow", soft_wrap=True)
     check_throughput(measured)
 
 
 @contextmanager
 def interrupted_with(search: JointSearch) -> Iterator[None]:
-    """An interrupt tells the least arena that the search has come to."""
+    """Adds the smallest arena so far to a KeyboardInterrupt."""
     try:
         yield
     except KeyboardInterrupt as interrupt:
@@ -137,7 +150,7 @@ def _measured(outcome: AppOutcome, frames: int) -> Sequence[MeasuredNetwork]:
 
 
 def measured_table(measured: Sequence[MeasuredNetwork]) -> Table:
-    """Frames a second, as measured and as the file wants them."""
+    """Measured frames per second, and the limit in the file."""
     made = table("on this machine, one arena for all", "network", ">frames/s", ">wanted", ">one frame", "beside")
     for one in measured:
         made.add_row(
@@ -152,7 +165,7 @@ def measured_table(measured: Sequence[MeasuredNetwork]) -> Table:
 
 
 def compiled_table(compiled: CompiledApplication) -> Table:
-    """RAM of the compiled library, with the stack, beside what there is."""
+    """RAM of the compiled library, stack included, compared with the RAM available."""
     made = table("RAM of the compiled library", "", ">bytes", "")
     made.add_row("arena", text.count(compiled.outcome.peak_bytes), "")
     made.add_row("state", text.count(compiled.library.state_bytes), "who runs, and what waits")
@@ -204,7 +217,7 @@ def _front(application: Application, as_json: bool) -> None:
 
 
 def waiting_table(trades: Sequence[BlockingTrade]) -> Table:
-    """What the choice of points costs: RAM, and how long the more urgent network may have to wait."""
+    """RAM and worst waiting time for each choice of preemption points."""
     made = table("RAM against waiting", "who waits for whom", ">RAM", ">waits at most", "where it interrupts")
     for trade in trades:
         pair = f"{trade.high} for {trade.low}"
@@ -260,7 +273,7 @@ def summary_table(outcome: AppOutcome) -> Table:
 
 
 def buffers_table(plan: JointPlan) -> Table:
-    """The largest buffers, with where they lie."""
+    """The largest buffers and their addresses."""
     layout = plan.layout
     made = table("the largest buffers", "buffer", *(("memory",) if layout.homes else ()), ">at", ">bytes")
     for buffer in sorted(layout.buffers, key=lambda b: (-b.size, b.name))[:12]:
@@ -270,7 +283,7 @@ def buffers_table(plan: JointPlan) -> Table:
 
 
 def responses_table(outcome: AppOutcome) -> Table:
-    """The worst that can happen to networks that have a period, the most urgent first."""
+    """Worst-case response times of networks that have a period, the most urgent first."""
     made = table(
         f"response times, from estimated or measured instructions; cycles are estimated, ± {ERROR:.0%}",
         "network",
@@ -292,7 +305,7 @@ def responses_table(outcome: AppOutcome) -> Table:
 
 
 def cascades_table(outcome: AppOutcome) -> Table:
-    """The latency of each cascade."""
+    """The worst-case latency of each cascade."""
     made = table("cascades, from the release of the first network to the end of the last", "networks", ">worst")
     for one in outcome.cascades:
         made.add_row(shown(one.name), one.said)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..cluster.description import read_cluster
@@ -33,33 +34,40 @@ DEFAULT_DEVICES = (6,)
 GIGA, MEGABIT = 1e9, 125_000
 
 
-def plan_cluster(
-    model: Path,
-    devices: tuple[int, ...] | None,
-    file: Path | None,
-    strategies: tuple[str, ...],
-    minimise: str,
-    rate: float | None,
-    bandwidth: float | None,
-    ram: int | None,
-    max_latency: float | None,
-    min_throughput: float | None,
-    max_energy: float | None,
-    float16: bool,
-    page: Path | None,
-    output: Path | None,
-    shapes: dict[str, Shape],
-    as_json: bool,
-) -> None:
-    clusters = _clusters(devices, file, rate, bandwidth)
-    names = STRATEGIES if "all" in strategies else strategies or (HYBRID,)
-    goal = ClusterGoal(ClusterAim(minimise), ram, min_throughput, max_latency, max_energy)
-    network = read_model(model, shapes)
-    planner = ClusterPlanner(network, goal, FLOAT16_SHARE if float16 else 1.0)
+@dataclass(frozen=True, slots=True)
+class ClusterPlanOptions:
+    """The options of `edgewright cluster plan`, as parsed."""
+
+    model: Path
+    devices: tuple[int, ...] | None
+    file: Path | None
+    strategies: tuple[str, ...]
+    minimise: str
+    rate: float | None
+    bandwidth: float | None
+    ram: int | None
+    max_latency: float | None
+    min_throughput: float | None
+    max_energy: float | None
+    float16: bool
+    page: Path | None
+    output: Path | None
+    shapes: dict[str, Shape]
+    as_json: bool
+
+
+def plan_cluster(options: ClusterPlanOptions) -> None:
+    clusters = _clusters(options.devices, options.file, options.rate, options.bandwidth)
+    names = STRATEGIES if "all" in options.strategies else options.strategies or (HYBRID,)
+    goal = ClusterGoal(
+        ClusterAim(options.minimise), options.ram, options.min_throughput, options.max_latency, options.max_energy
+    )
+    network = read_model(options.model, options.shapes)
+    planner = ClusterPlanner(network, goal, FLOAT16_SHARE if options.float16 else 1.0)
     plans: list[ClusterPlan] = []
     notes: list[str] = []
     is_single = len(clusters) * len(names) == 1
-    if output and not is_single:
+    if options.output and not is_single:
         raise InputError("-o writes one plan; give one size and one --strategy")
     for cluster in clusters:
         for name in names:
@@ -75,13 +83,13 @@ def plan_cluster(
     if is_single:
         with working(f"planning the parts of {network.name}"):
             plans = [planner.realised(plans[0])]
-    if output:
-        with working("writing the plan"), output_folder(output) as fresh:
+    if options.output:
+        with working("writing the plan"), output_folder(options.output) as fresh:
             save_cluster_plan(plans[0], fresh)
             write_libraries(plans[0], fresh)
-    if page:
-        write_atomic(page, cluster_page(plans[0], notes) if is_single else cluster_sizes_page(plans, notes))
-    if as_json:
+    if options.page:
+        write_atomic(options.page, cluster_page(plans[0], notes) if is_single else cluster_sizes_page(plans, notes))
+    if options.as_json:
         print_json({"model": network.name, "plans": [plan_to_dict(plan) for plan in plans], "notes": notes})
         return
     if is_single:
@@ -91,7 +99,7 @@ def plan_cluster(
     else:
         console.print(plans_table(plans))
     print_notes(notes)
-    print_written([page, output])
+    print_written([options.page, options.output])
 
 
 def _clusters(

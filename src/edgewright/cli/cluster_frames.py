@@ -1,4 +1,4 @@
-"""Frames through a coordinator: where they come from, how results are compared, and what is shown and written."""
+"""Sends frames through a coordinator, compares the results, and shows and writes them."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from ..report.cluster_run_page import RunHistory, page_while_running, write_run_
 from .cluster_live import difference_to_dict, following, run_figures, status_table
 from .common import console, print_json, print_notes, print_written
 
-SAMPLES = 4  # random frames, which come again and again
+SAMPLES = 4  # random frames, used in turn
 Inputs = dict[str, Array]
 
 
 @dataclass(frozen=True)
 class RunOutputs:
-    """What is written and shown of a run."""
+    """Where the results, the page and the statistics of a run go."""
 
     results: Path | None = None  # a folder
     page: Path | None = None
@@ -38,9 +38,9 @@ class RunOutputs:
 
 
 class Comparison:
-    """Results beside those of the untouched model, for the same frames.
+    """Compares results with those of the untouched model for the same frames.
 
-    Outputs may differ by `slack` of their largest number more than usual.
+    `slack` widens the usual tolerance, as a share of the output's largest value.
     """
 
     def __init__(self, model: Path, network: Network, slack: float = 0.0) -> None:
@@ -48,10 +48,10 @@ class Comparison:
         self._truth = judge(model, network, Options())
         self.reference = self._truth.name
         self.worst: OutputDifference | None = None
-        self._known: list[tuple[Inputs, dict[str, Array]]] = []  # the last frames, and what they should give
+        self._known: list[tuple[Inputs, dict[str, Array]]] = []  # recent frames and the results expected for them
 
     def note(self, frame: Inputs, result: Mapping[str, Array]) -> None:
-        """Compares a result."""
+        """Compares one result."""
         wanted = next((outputs for known, outputs in self._known if known is frame), None)
         if wanted is None:
             wanted = self._truth.run(frame)
@@ -66,19 +66,19 @@ class Comparison:
 
 @dataclass
 class Stream:
-    """Frames that are run, once."""
+    """One run of frames through a coordinator."""
 
     coordinator: Coordinator
     network: Network
     replan: Replan
     outputs: RunOutputs
     comparison: Comparison | None = None
-    events: Mapping[int, Callable[[], None]] = field(default_factory=dict)  # after so many results
+    events: Mapping[int, Callable[[], None]] = field(default_factory=dict)  # runs after this many results
 
     def run(self, frames: Iterator[Inputs]) -> None:
-        """All frames, and what is said of them at the end."""
+        """Runs all frames and prints the summary."""
         monitor, history, outputs = Monitor(self.coordinator), RunHistory(), self.outputs
-        waiting: list[Inputs] = []  # frames whose results are to be compared
+        waiting: list[Inputs] = []  # frames whose results are not yet compared
 
         def source() -> Iterator[Inputs]:
             for frame in frames:
@@ -127,7 +127,7 @@ def random_frames(network: Network, count: int) -> Iterator[Inputs]:
 
 
 def frames_of(network: Network, paths: Sequence[Path], count: int | None) -> Iterator[Inputs]:
-    """Frames from files, in the order of their names; random ones without files."""
+    """Frames from files, sorted by name; random frames if there are no files."""
     if not paths:
         return random_frames(network, count or 100)
     if missing := [path for path in paths if not path.exists()]:
@@ -136,7 +136,7 @@ def frames_of(network: Network, paths: Sequence[Path], count: int | None) -> Ite
     files = [file for file in files if file.suffix in (".npy", ".npz")]
     if not files:
         raise InputError(f"'{paths[0]}' has no frames; expected .npy or .npz files")
-    for file in files:  # an error before anything is prepared
+    for file in files:  # report unreadable files before preparing anything
         load_inputs(network, [file])
 
     def loaded() -> Iterator[Inputs]:

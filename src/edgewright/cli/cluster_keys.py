@@ -1,4 +1,4 @@
-"""`edgewright cluster keys`: the keys of a cluster's devices, and where each of them goes."""
+"""`edgewright cluster keys`: creates the keys of a cluster's devices and says where to copy them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def write_keys(file: Path, output: Path, days: int, as_json: bool) -> None:
         print_json({"cluster": cluster.name, "ca": str(output / CA), "devices": [_keys_to_dict(keys) for keys in made]})
         return
     console.print(_keys_table(cluster.name, output, made))
-    device = next(keys for keys in made if not keys.is_coordinator)  # a cluster has two devices at least
+    device = next(keys for keys in made if not keys.is_coordinator)  # a cluster has at least two devices
     console.print(
         f"Copy the folders to their devices, such as: scp -r {shown(device.folder)} {shown(device.name)}:\n"
         f"Start the node there: edgewright cluster node {shown(device.name)}/\n"

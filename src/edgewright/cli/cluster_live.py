@@ -1,4 +1,4 @@
-"""A run over devices as people watch it: a table that changes while frames go through."""
+"""The live view of a run over devices: a table that is redrawn while frames are processed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REFRESH_S = 0.5
 
 
 def status_table(status: ClusterStatus) -> Table:
-    """Devices, what they do, their memory, and what they send."""
+    """The state of each device: its part, memory and traffic."""
     made = table(
         f"{status.frames:,} frames, {text.three_digits(status.frames_per_s)} frames/s, plan '{shown(status.plan)}'",
         "device", "state", ">computes", ">memory", ">as planned", ">process", "sends",
@@ -38,7 +38,7 @@ def status_table(status: ClusterStatus) -> Table:
 
 
 def run_figures(status: ClusterStatus, worst: OutputDifference | None, reference: str) -> str:
-    """The whole run in a sentence."""
+    """The figures of the whole run in one sentence."""
     figures = (
         f"{status.frames:,} frames: {text.three_digits(status.frames_per_s)} frames/s, "
         f"latency {text.duration(status.latency_s)}"
@@ -49,7 +49,7 @@ def run_figures(status: ClusterStatus, worst: OutputDifference | None, reference
 
 
 def comparison(worst: OutputDifference, reference: str) -> str:
-    """How results compare with the reference's, after "are"."""
+    """How results compare with the reference's, as the end of a sentence that begins "results are"."""
     if worst.largest == 0:
         return f"equal to those of {reference}"
     off = f"{worst.largest:.2g} off, {worst.allowed:.2g} allowed"
@@ -62,7 +62,7 @@ def difference_to_dict(worst: OutputDifference) -> dict[str, Any]:
 
 @contextmanager
 def following(monitor: Monitor) -> Iterator[None]:
-    """On a terminal, while the block runs: the table, twice a second."""
+    """Shows the table while the block runs, twice a second; does nothing without a terminal."""
     if not console.is_terminal:
         yield
         return

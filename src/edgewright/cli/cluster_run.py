@@ -1,11 +1,11 @@
-"""`edgewright cluster run`, `try` and `node`: plans at work on devices, or on processes of this machine."""
+"""`edgewright cluster run`, `try` and `node`: execute plans on devices or on local processes."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..cluster.description import read_cluster
@@ -35,36 +35,45 @@ from .cluster_frames import Comparison, RunOutputs, Stream, frames_of, random_fr
 from .cluster_live import comparison, difference_to_dict
 from .common import console, print_json, print_notes, read_model, shown, working
 
-HOST = "host"  # the board that this machine is
-SLACK = 2.0  # times the error that 16 bits on the wire had on random inputs
+HOST = "host"  # the board that stands for this machine
+SLACK = 2.0  # times the error that 16-bit transfers caused on random inputs
 
 
-def try_cluster(
-    model: Path,
-    devices: int | None,
-    file: Path | None,
-    strategy: str,
-    frames: int,
-    board: str | None,
-    float16: bool,
-    lost: tuple[str, ...],
-    page: Path | None,
-    shapes: dict[str, Shape],
-    as_json: bool,
-) -> None:
-    if file is not None and devices is not None:
+@dataclass(frozen=True, slots=True)
+class ClusterTryOptions:
+    """The options of `edgewright cluster try`, as parsed."""
+
+    model: Path
+    devices: int | None
+    file: Path | None
+    strategy: str
+    frames: int
+    board: str | None
+    float16: bool
+    lost: tuple[str, ...]
+    page: Path | None
+    shapes: dict[str, Shape]
+    as_json: bool
+
+
+def try_cluster(options: ClusterTryOptions) -> None:
+    if options.file is not None and options.devices is not None:
         raise InputError("--cluster says which devices there are; leave --devices out")
-    cluster = _here(checked_cluster(read_cluster(file)) if file else equal_devices(devices or 4, PI4_MACS, GIGABIT))
+    cluster = _here(
+        checked_cluster(read_cluster(options.file))
+        if options.file
+        else equal_devices(options.devices or 4, PI4_MACS, GIGABIT)
+    )
     names = [device.name for device in cluster.devices if device.name != cluster.gateway]
-    for name in lost:
+    for name in options.lost:
         if name not in names:
             raise InputError(f"--lose {name}: expected one of {', '.join(names)}")
-    network = read_model(model, shapes)
-    share = FLOAT16_SHARE if float16 else 1.0
-    if board is not None:
-        if lost or float16:
+    network = read_model(options.model, options.shapes)
+    share = FLOAT16_SHARE if options.float16 else 1.0
+    if options.board is not None:
+        if options.lost or options.float16:
             raise InputError("with --board parts run under QEMU, and nothing is sent; leave --lose and --float16 out")
-        _emulate(network, model, _here(cluster, board), strategy, as_json)
+        _emulate(network, options.model, _here(cluster, options.board), options.strategy, options.as_json)
         return
     with ExitStack() as held:
         folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="edgewright-")))
@@ -76,38 +85,46 @@ def try_cluster(
         addresses = {**nodes.addresses, cluster.gateway: f"127.0.0.1:{coordinator.port}"}
         cluster = _addressed(cluster, addresses)
         preparation = Preparation(
-            network, cluster, ClusterGoal(), keys, folder / "built", strategy=strategy, wire_share=share
+            network, cluster, ClusterGoal(), keys, folder / "built", strategy=options.strategy, wire_share=share
         )
         with working(f"dividing {network.name} over {len(cluster.devices)} devices"):
-            planned = preparation.planner.realised(preparation.planner.plan(cluster, strategy))
+            planned = preparation.planner.realised(preparation.planner.plan(cluster, options.strategy))
         assert planned.deployment is not None
         with working("compiling the parts"):
             plans = [preparation.whole(planned.deployment)]
-        plans += _spares(preparation, lost)
+        plans += _spares(preparation, options.lost)
         coordinator.connect(addresses)
         coordinator.prepare(plans)
-        events = {(n + 1) * frames // (len(lost) + 1): nodes.processes[name].kill for n, name in enumerate(lost)}
-        comparison = Comparison(model, network, SLACK * (planned.wire_error or 0.0))
-        outputs = RunOutputs(page=page, as_json=as_json)
+        events = {
+            (n + 1) * options.frames // (len(options.lost) + 1): nodes.processes[name].kill
+            for n, name in enumerate(options.lost)
+        }
+        comparison = Comparison(options.model, network, SLACK * (planned.wire_error or 0.0))
+        outputs = RunOutputs(page=options.page, as_json=options.as_json)
         stream = Stream(coordinator, network, _replanning(preparation), outputs, comparison, events)
-        stream.run(random_frames(network, frames))
+        stream.run(random_frames(network, options.frames))
 
 
-def run_cluster(
-    folder: Path,
-    keys: Path,
-    inputs: tuple[Path, ...],
-    frames: int | None,
-    model: Path | None,
-    listen: str | None,
-    spares: bool,
-    output: Path | None,
-    page: Path | None,
-    statistics: Path | None,
-    metrics: int | None,
-    as_json: bool,
-) -> None:
-    saved = load_cluster_plan(folder)
+@dataclass(frozen=True, slots=True)
+class ClusterRunOptions:
+    """The options of `edgewright cluster run`, as parsed."""
+
+    folder: Path
+    keys: Path
+    inputs: tuple[Path, ...]
+    frames: int | None
+    model: Path | None
+    listen: str | None
+    spares: bool
+    output: Path | None
+    page: Path | None
+    statistics: Path | None
+    metrics: int | None
+    as_json: bool
+
+
+def run_cluster(options: ClusterRunOptions) -> None:
+    saved = load_cluster_plan(options.folder)
     cluster, deployment = saved.cluster, saved.planned.deployment
     (network,) = deployment.networks
     if unknown := [device.name for device in cluster.devices if not device.board]:
@@ -115,39 +132,39 @@ def run_cluster(
             f"device '{unknown[0]}' has no board, so nobody knows what to compile for; give one in the cluster file, "
             f'such as board = "raspberry-pi-4" ("{HOST}" for machines like this one), and plan again'
         )
-    given = frames_of(network, inputs, frames)
+    given = frames_of(network, options.inputs, options.frames)
     with ExitStack() as held:
-        home = load_credentials(keys / cluster.gateway)
-        coordinator = Coordinator(home, listen or f"0.0.0.0:{PORT}", _say)
+        home = load_credentials(options.keys / cluster.gateway)
+        coordinator = Coordinator(home, options.listen or f"0.0.0.0:{PORT}", _say)
         held.callback(coordinator.close)
-        if metrics is not None:
-            held.enter_context(prometheus(metrics, Monitor(coordinator).status))
+        if options.metrics is not None:
+            held.enter_context(prometheus(options.metrics, Monitor(coordinator).status))
         addresses = {device.name: device.address_or_name for device in cluster.devices}
         coordinator.connect({name: addresses[name] for name in cluster.device_named})
         preparation = Preparation(
             network,
             cluster,
             ClusterGoal(),
-            keys,
-            folder / "built",
+            options.keys,
+            options.folder / "built",
             strategy=saved.strategy,
             wire_share=saved.wire_share,
         )
         with working("compiling the parts"):
             plans = [preparation.whole(saved.planned)]
-        if spares:
+        if options.spares:
             plans += _spares(preparation, [name for name in plans[0].devices if name != cluster.gateway])
         with working("handing out plans and libraries"):
             coordinator.prepare(plans)
-        if output:
-            held.enter_context(output_folder(output, FolderMode.UNDO))
-        comparison = Comparison(model, network) if model else None
-        outputs = RunOutputs(output, page, statistics, as_json)
+        if options.output:
+            held.enter_context(output_folder(options.output, FolderMode.UNDO))
+        comparison = Comparison(options.model, network) if options.model else None
+        outputs = RunOutputs(options.output, options.page, options.statistics, options.as_json)
         Stream(coordinator, network, _replanning(preparation), outputs, comparison).run(given)
 
 
 def _emulate(network: Network, model: Path, cluster: Cluster, strategy: str, as_json: bool) -> None:
-    """One frame through parts that are compiled for another core."""
+    """Runs one frame under QEMU through parts that are compiled for another core."""
     with tempfile.TemporaryDirectory(prefix="edgewright-") as name:
         folder = Path(name)
         make_keys(cluster.name, list(cluster.device_named), cluster.gateway, folder / "keys")
@@ -174,7 +191,7 @@ def _emulate(network: Network, model: Path, cluster: Cluster, strategy: str, as_
 
 
 def _here(cluster: Cluster, board: str = HOST) -> Cluster:
-    """The cluster with this board, or this machine, for each device: what is compiled runs here, and limits stay."""
+    """The cluster with every device's board replaced by this one, or by this machine; limits stay."""
     devices = tuple(replace(device, board=board) for device in cluster.devices)
     return replace(cluster, name="trial", devices=devices)
 
@@ -184,7 +201,7 @@ def _addressed(cluster: Cluster, addresses: dict[str, str]) -> Cluster:
 
 
 def _spares(preparation: Preparation, names: Iterable[str]) -> list[PreparedPlan]:
-    """A plan for the loss of each of these devices; a note where the others cannot do it."""
+    """A plan for the loss of each of these devices; notes the losses that the other devices cannot cover."""
     made, notes = [], []
     for name in names:
         with working(f"planning for the loss of '{name}'"):
@@ -197,7 +214,7 @@ def _spares(preparation: Preparation, names: Iterable[str]) -> list[PreparedPlan
 
 
 def _replanning(preparation: Preparation) -> Replan:
-    """Makes plans for the devices that are left, and says beforehand how long that takes."""
+    """Returns a function that plans for the remaining devices and announces how long that takes."""
 
     def planned(devices: frozenset[str]) -> PreparedPlan:
         if expected := preparation.expected_seconds:

@@ -1,4 +1,4 @@
-"""Plans over clusters as tables for people and as JSON."""
+"""Cluster plans as tables and as JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_PORTS = 12
 
 
 def plan_to_dict(plan: ClusterPlan) -> dict[str, Any]:
-    """What --json prints of a plan."""
+    """The plan as `--json` prints it."""
     cost = plan.cost
     return {
         "strategy": plan.strategy,
@@ -55,7 +55,7 @@ def plan_to_dict(plan: ClusterPlan) -> dict[str, Any]:
 
 
 def plans_table(plans: Sequence[ClusterPlan]) -> Table:
-    """Every strategy and size."""
+    """One row for each strategy and cluster size."""
     made = table(
         f"{shown(plans[0].network.name)} over several devices",
         ">devices", "strategy", ">fullest, MB", ">of one", ">frames/s", ">speed-up", ">latency, s", ">sent, MB",
@@ -67,7 +67,7 @@ def plans_table(plans: Sequence[ClusterPlan]) -> Table:
 
 
 def segments_table(plan: ClusterPlan) -> Table:
-    """Who computes what."""
+    """The layers that each device computes."""
     made = table(f"{shown(plan.network.name)}: {plan.strategy}", ">stage", "layers", "split", "devices")
     for stage, segment in plan.staged:
         layers = plan.layers(segment)
@@ -79,7 +79,7 @@ def segments_table(plan: ClusterPlan) -> Table:
 
 
 def devices_table(plan: ClusterPlan) -> Table:
-    """What each device holds, computes and sends."""
+    """Weights, memory, arithmetic and traffic of each device."""
     made = table("devices", "device", ">RAM", ">weights", ">busy", ">sends", ">receives")
     cost = plan.cost
     for device in plan.cluster.devices:
@@ -99,7 +99,7 @@ def _used(size: int, limit: int | None) -> str:
 
 
 def verdict(plan: ClusterPlan) -> str:
-    """The figures in one paragraph."""
+    """The plan's figures in one paragraph."""
     count = len(plan.cluster.devices)
     share = plan.fullest * count / plan.single_bytes
     how = "exact" if plan.is_exact else "an estimate"
@@ -115,7 +115,7 @@ def verdict(plan: ClusterPlan) -> str:
 
 
 def run_to_dict(run: ClusterRun) -> dict[str, Any]:
-    """What --json prints of a simulation."""
+    """The simulation as `--json` prints it."""
     return {
         "frames": len(run.results_s),
         "seconds": run.seconds,
@@ -132,7 +132,7 @@ def run_to_dict(run: ClusterRun) -> dict[str, Any]:
 
 
 def run_table(saved: SavedClusterPlan, run: ClusterRun) -> Table:
-    """A simulation for people."""
+    """The figures of a simulation as a table."""
     made = table(f"{len(run.results_s)} frames over {shown(saved.cluster.name)}: {saved.strategy}", "", "")
     slowest = sorted(run.latencies_s)[-1]
     made.add_row("throughput", f"{run.throughput:.4g} frames/s")

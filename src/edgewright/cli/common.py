@@ -1,4 +1,4 @@
-"""What several verbs share: reading a model, a progress line, printing."""
+"""Helpers of several verbs: reading a model, a progress line, printing."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from ..progress import listening
 from ..text import printable
 from .main import ARGUMENTS
 
-if TYPE_CHECKING:  # not every verb is about a model
+if TYPE_CHECKING:  # many verbs do not need networks
     from ..network import Network, Shape
 
-console = Console() if Console().is_terminal else Console(width=130)  # files and pipes are not 80 columns wide
+console = Console() if Console().is_terminal else Console(width=130)  # files and pipes have no width of their own
 status_console = Console(stderr=True)
-INTERRUPTED_STATUS = 130  # as shells report a command that an interrupt ended
+INTERRUPTED_STATUS = 130  # the shells' status of a command that was interrupted
 
 
 def shown(text: object) -> str:
-    """Text from a file or a model as it goes to the terminal: no markup, no characters that steer it."""
+    """Text from a file or a model, escaped for the terminal: without markup and control characters."""
     return escape(printable(str(text)))
 
 
@@ -44,7 +44,7 @@ def read_model(
 
 @contextmanager
 def asking_sizes() -> Iterator[None]:
-    """Where a model leaves sizes open, the error ends with the whole command that sets them."""
+    """When a model leaves sizes open, adds the complete command that sets them to the error."""
     try:
         yield
     except OpenSizes as error:
@@ -58,14 +58,14 @@ def asking_sizes() -> Iterator[None]:
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """A line with the elapsed time on a terminal, so that nobody wonders; nothing when output goes to a file."""
+    """Shows a progress line with the elapsed time on a terminal; nothing when the output goes to a file."""
     with working_on(what):
         yield
 
 
 @contextmanager
 def working_on(what: str) -> Iterator[Callable[[str], None]]:
-    """The same, with a function that changes what the line says."""
+    """Like `working`; yields a function that changes the text of the line."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=status_console, transient=True, disable=not status_console.is_terminal) as progress:
         task = progress.add_task(shown(what))
@@ -79,8 +79,8 @@ def working_on(what: str) -> Iterator[Callable[[str], None]]:
 
 
 def table(title: str, *headings: str) -> Table:
-    """An empty table; a heading that begins with > stands over numbers, to the right and never broken.
-    Without any heading there is no line for them."""
+    """An empty table. A heading that begins with > is for numbers: right-aligned and never wrapped. Without headings
+    the table has no header row."""
     made = Table(title=title, title_justify="left", show_header=any(headings))
     for heading in headings:
         is_number = heading.startswith(">")
@@ -90,7 +90,7 @@ def table(title: str, *headings: str) -> Table:
 
 
 def facts() -> Table:
-    """An empty table without lines, for rows of a label, a figure and what it means."""
+    """An empty borderless table with rows of label, value and meaning."""
     return Table.grid(padding=(0, 2))
 
 
@@ -100,7 +100,7 @@ def print_notes(notes: Iterable[object]) -> None:
 
 
 def print_written(paths: Iterable[Path | None]) -> None:
-    """Which files were written, of those that were asked for."""
+    """Prints which of these files were written; None stands for a file that was not requested."""
     if written := " and ".join(shown(path) for path in paths if path):
         console.print(f"wrote {written}", style="dim", soft_wrap=True)
 

@@ -1,4 +1,4 @@
-"""Tables of what compiled code costs: figures of the whole, the dearest layers, estimated times."""
+"""Tables about the cost of compiled code: totals, the most expensive layers, estimated times."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COMPILERS = {"gcc": "GCC", "zig": "Zig"}
 
 
 def sentence(figures: Figures) -> str:
-    """The verdict: green when everything was compared and near enough."""
+    """The verdict as a sentence."""
     if figures.verified and figures.missing:
         return f"{verdict(figures)}; not compared with the model's own runtime: {figures.missing}"
     return f"verified: {verdict(figures)}" if figures.verified else f"{verdict(figures)}: nothing was run"
@@ -62,7 +62,7 @@ def figures_table(figures: Figures) -> Table:
 
 
 def costs_table(figures: Figures, source: str, most: int = 12) -> Table:
-    """The layers that cost most, by instructions or else by MACs; `source` has all of them."""
+    """The most expensive layers, by instructions or else by MACs. `source` names where all of them are listed."""
     title = f"{shown(figures.model)}: the dearest layers"
     made = table(title, ">#", "layer", "operator", "output", ">MACs", ">instructions", ">per MAC", ">share", ">time")
     rows = sorted(enumerate(figures.layers), key=lambda row: (-(row[1].instructions or 0), -row[1].macs, row[0]))
@@ -86,18 +86,18 @@ def costs_table(figures: Figures, source: str, most: int = 12) -> Table:
 
 
 def core_of(board: Board | None, target: str | None) -> str | None:
-    """The target that was named, or else the board's."""
+    """The target that was given, or the board's."""
     core = chosen_target(board, target)
     return core.name if core else None
 
 
 def estimated(plan: Plan, core: str | None) -> Estimate | None:
-    """The estimate as it is built here, or nothing where no core is known or nothing was ever counted on it."""
+    """The estimate for the compiler at hand; None without a core, or if the core has no cost model."""
     return estimate(plan, core, zig=builds_with_zig(TARGETS[core])) if core in modelled() else None
 
 
 def estimate_words(found: Estimate, core: str, whole: Estimate | None) -> str:
-    """What the number means, beside that of whole layers where it is known."""
+    """The estimate and its error, relative to whole layers if these are known."""
     more = f", {found.instructions / whole.instructions - 1:+.1%} against whole layers" if whole else ""
     guessed = f"; {text.plural(len(found.guessed), 'layer')} of a kind never counted" if found.guessed else ""
     near = f"of plans that {_COMPILERS[found.compiler]} built nine in ten were within {found.error.total:.0%}"

@@ -1,4 +1,4 @@
-"""`edgewright csdf`: dataflow graphs, of CNNs or from files: what they are like, how fast they run, in how little."""
+"""`edgewright csdf`: dataflow graphs of CNNs or from files, with their throughput and buffer sizes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from math import isnan
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -39,53 +38,70 @@ from .common import console, print_json, print_notes, print_written, shown, work
 from .csdf_graph import Conversion, Subject, subject
 from .csdf_tables import actors_table, channels_table, findings_table, front_line, front_table, graph_line
 
-PER_SECOND = EFFORT // 60  # of the searches' effort, roughly
+PER_SECOND = EFFORT // 60  # search effort per second, roughly
 
 
-def csdf(
-    source: Path,
-    asked: bool,
-    asked_front: bool,
-    sdf3_file: Path | None,
-    dot_file: Path | None,
-    page: Path | None,
-    gantt: Path | None,
-    plot: Path | None,
-    iterations: int,
-    in_bytes: bool | None,
-    limit: float | None,
-    shapes: dict[str, Shape],
-    as_json: bool,
-    **conversion: Any,
-) -> None:
-    about = subject(source, Conversion(**conversion, shapes=shapes))
-    weight: Weight = usual_weight(about.graph) if in_bytes is None else "bytes" if in_bytes else "tokens"
-    wants_front = asked_front or plot is not None
+@dataclass(frozen=True, slots=True)
+class CsdfOptions:
+    """The options of `edgewright csdf`, as parsed."""
+
+    source: Path
+    asked: bool
+    asked_front: bool
+    sdf3_file: Path | None
+    dot_file: Path | None
+    page: Path | None
+    gantt: Path | None
+    plot: Path | None
+    iterations: int
+    in_bytes: bool | None
+    limit: float | None
+    shapes: dict[str, Shape]
+    as_json: bool
+    sdf: bool
+    rule: str | None
+    elements: bool
+    self_loops: bool
+    mapping: Path | None
+    times: Path | None
+
+    @property
+    def conversion(self) -> Conversion:
+        """How to convert a model to a graph."""
+        return Conversion(self.sdf, self.rule, self.elements, self.self_loops, self.mapping, self.times, self.shapes)
+
+
+def csdf(options: CsdfOptions) -> None:
+    about = subject(options.source, options.conversion)
+    weight: Weight = (
+        usual_weight(about.graph) if options.in_bytes is None else "bytes" if options.in_bytes else "tokens"
+    )
+    wants_front = options.asked_front or options.plot is not None
     if wants_front:
         _check_times(about.graph)
-    found = _analysed(about.graph, weight, limit) if asked or page or gantt else None
+    found = _analysed(about.graph, weight, options.limit) if options.asked or options.page or options.gantt else None
     is_stuck = found is not None and not found.is_live
-    front = _front(about.graph, weight, limit) if wants_front and not is_stuck else None
+    front = _front(about.graph, weight, options.limit) if wants_front and not is_stuck else None
     files: dict[Path, str | bytes] = {}
 
     @cache
     def drawn() -> tuple[Firing, ...]:
         assert found is not None
-        return _firings(found, iterations)
+        return _firings(found, options.iterations)
 
-    if sdf3_file:
-        files[sdf3_file] = sdf3(about.graph)
-    if dot_file:
-        files[dot_file] = dot(about.graph)
-    if gantt and found and found.is_live:
-        files[gantt] = _gantt(found, drawn(), about.unit)
-    if plot and front:
-        files[plot] = pareto_svg(front, weight, unit=about.unit)
-    if page and found:
-        files[page] = _page(found, drawn, front, about.unit)
+    if options.sdf3_file:
+        files[options.sdf3_file] = sdf3(about.graph)
+    if options.dot_file:
+        files[options.dot_file] = dot(about.graph)
+    if options.gantt and found and found.is_live:
+        files[options.gantt] = _gantt(found, drawn(), about.unit)
+    if options.plot and front:
+        files[options.plot] = pareto_svg(front, weight, unit=about.unit)
+    if options.page and found:
+        files[options.page] = _page(found, drawn, front, about.unit)
     write_together(files)
-    results = _Results(about, weight, found if asked else None, front if asked_front else None)
-    if as_json:
+    results = _Results(about, weight, found if options.asked else None, front if options.asked_front else None)
+    if options.as_json:
         results.print_json()
     else:
         results.print_tables(files)
@@ -95,7 +111,7 @@ def csdf(
 
 @dataclass(frozen=True)
 class _Results:
-    """What is to be shown."""
+    """The results to print."""
 
     about: Subject
     weight: Weight
@@ -143,7 +159,7 @@ class _Results:
 
 
 def _graph_json(graph: Graph) -> dict[str, object]:
-    """The graph as it can be read again, and how often its actors fire."""
+    """The graph in the JSON format that can be read again, with its repetition vector."""
     firings = None if mismatch(graph) else dict(repetitions(graph))
     return {**to_json(graph), "kind": "sdf" if graph.is_sdf else "csdf", "repetitions": firings}
 
@@ -171,7 +187,7 @@ def _effort(limit: float | None, usual: int) -> int:
 
 
 def _firings(found: GraphAnalysis, iterations: int) -> tuple[Firing, ...]:
-    """The first firings within the least buffers; where nobody gave times, each takes one step."""
+    """The first firings within the smallest buffers; in graphs without times each firing takes one step."""
     if found.buffers is None:
         raise Unsupported(f"no firings to draw: {'; '.join(found.notes)}")
     with working("running the graph"):
@@ -194,6 +210,6 @@ def _page(found: GraphAnalysis, drawn: Callable[[], tuple[Firing, ...]], front: 
     if found.is_live:
         try:
             firings = drawn()
-        except EdgewrightError as error:  # the page is worth having without this picture
+        except EdgewrightError as error:  # write the page without this picture
             found = replace(found, notes=(*found.notes, str(error)))
     return dataflow_page(found, firings=firings, front=front, unit=unit)

@@ -1,4 +1,4 @@
-"""The graph that `edgewright csdf` is about: read from a file, or made from a model in the way asked for."""
+"""The graph that `edgewright csdf` analyses: read from a file, or converted from a model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _GRAPHS, _MODELS = (".xml", ".json"), (".onnx", ".tflite")
 
 @dataclass(frozen=True)
 class Conversion:
-    """How a model becomes a graph; each setting is called as its option."""
+    """How to convert a model to a graph; each field is named like its option."""
 
     sdf: bool = False
     rule: str | None = None
@@ -48,7 +48,7 @@ class Conversion:
         return tuple(name for name, value in given.items() if value)
 
     def check(self) -> None:
-        """Refuses options that contradict each other."""
+        """Raises a usage error for options that contradict each other."""
         for alone in ("--sdf", "--mapping"):
             others = [one for one in self.options if one not in (alone, "--times", "--shape")]
             if alone in self.options and others:
@@ -57,7 +57,7 @@ class Conversion:
 
 @dataclass(frozen=True)
 class Subject:
-    """A graph, the unit of its times, and what was assumed about the model."""
+    """A graph, the unit of its times, and the assumptions made about the model."""
 
     graph: Graph
     unit: str = ""
@@ -65,7 +65,7 @@ class Subject:
 
 
 def subject(path: Path, conversion: Conversion) -> Subject:
-    """The graph in a file, or that of the model in it."""
+    """The graph in a file, or the graph of the model in it."""
     conversion.check()
     if not is_graph(path):
         return _of_model(read_model(path, conversion.shapes or {}), conversion)
@@ -76,7 +76,7 @@ def subject(path: Path, conversion: Conversion) -> Subject:
 
 
 def is_graph(path: Path) -> bool:
-    """Whether a file is to be read as a graph, told by its name or else by its content: XML and JSON are."""
+    """Whether a file is a graph: by its suffix, else by its content (XML or JSON)."""
     suffix = path.suffix.lower()
     if suffix in (*_GRAPHS, *_MODELS):
         return suffix in _GRAPHS

@@ -1,4 +1,4 @@
-"""Tables of dataflow graphs: actors, channels, what an analysis found, the front between size and period."""
+"""Tables of dataflow graphs: actors, channels, analysis results, the trade-off between buffer size and period."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from ..report.dataflow_page import busy_time
 from .common import facts, shown, table
 
 MOST = 40  # rows of a table
-LONGEST_NAME = 19  # letters of the name of one end of a channel
-LONGEST = 600  # letters of a schedule that are shown
+LONGEST_NAME = 19  # characters shown of the name at one end of a channel
+LONGEST = 600  # characters shown of a schedule
 
 
 def actors_table(graph: Graph, firings: Mapping[str, int], unit: str) -> Table:
-    """The actors in their order; where they are many, those that work most."""
+    """The actors in order; of many, those with the most work."""
     has_notes = any(actor.note for actor in graph.actors)
     names = ("actor", "what it is") if has_notes else ("actor",)
     numbers = (">phases", ">firings", f">time, {unit}" if unit else ">time")
@@ -61,7 +61,7 @@ def _actor_row(actor: Actor, firings: Mapping[str, int], has_note: bool) -> Iter
 
 
 def channels_table(graph: Graph, capacities: Mapping[str, int] | None = None) -> Table:
-    """The channels; loops that only keep firings from overlapping are counted, not shown."""
+    """The channels. Self-loops that only prevent overlapping firings are counted, not listed."""
     channels = [channel for channel in graph.channels if not channel.is_serial]
     made = Table(title="channels", title_justify="left", caption_justify="left")
     made.add_column("channel", overflow="fold", min_width=24)
@@ -83,7 +83,7 @@ def channels_table(graph: Graph, capacities: Mapping[str, int] | None = None) ->
 
 
 def _largest(channels: Sequence[Channel], capacities: Mapping[str, int] | None) -> set[str]:
-    """The channels that hold most, or else move most; skip connections first, since they are why others are large."""
+    """The channels that hold the most, or else transfer the most; skip connections first, since they enlarge others."""
 
     def weight(channel: Channel) -> tuple[bool, int]:
         held = capacities[channel.name] if capacities else channel.production.total
@@ -105,7 +105,7 @@ def _channel_row(channel: Channel, capacities: Mapping[str, int] | None) -> Iter
 
 
 def _name(channel: Channel) -> str:
-    """The channel's name and its ends, which the name of a channel of a CNN begins with."""
+    """The channel's name without its ends, which begin the name of a CNN's channel."""
     ends = f"{channel.source}->{channel.target}"
     short_ends = "->".join(text.shortened(name, LONGEST_NAME) for name in (channel.source, channel.target))
     if channel.name.startswith(ends):
@@ -121,7 +121,7 @@ def graph_line(graph: Graph, firings: Mapping[str, int]) -> str:
 
 
 def findings_table(found: GraphAnalysis, unit: str) -> Table:
-    """What an analysis found, a line for each fact."""
+    """One line for each result of the analysis."""
     unit = unit or "units of time"
     grid = facts()
     grid.add_column(no_wrap=True)
@@ -159,7 +159,7 @@ def _add_latency(grid: Table, label: str, found: Latency | None, unit: str) -> N
 
 
 def _add_size(grid: Table, label: str, found: Buffers | Peak, what: str) -> None:
-    """Both measures, the one that was made least in front."""
+    """Adds the size in bytes and in tokens; the minimised one comes first."""
     tokens, size = text.plural(found.tokens, "token"), text.size(found.size_bytes)
     main, other = (size, tokens) if found.weight == "bytes" else (tokens, size)
     bound = text.size(found.bound) if found.weight == "bytes" else text.plural(found.bound, "token")
@@ -168,7 +168,7 @@ def _add_size(grid: Table, label: str, found: Buffers | Peak, what: str) -> None
 
 
 def front_table(front: Pareto, unit: str) -> Table:
-    """The points of the front, smallest first; of many, the first and the last ones."""
+    """The points of the front, the smallest first; of many, the first and last ones."""
     period = f">period, {unit}" if unit else ">period"
     made = table("buffer size against throughput", ">tokens", ">bytes", period, ">of the best speed")
     points = list(enumerate(front.points))
@@ -181,7 +181,7 @@ def front_table(front: Pareto, unit: str) -> Table:
 
 
 def front_line(front: Pareto, weight: Weight) -> str:
-    """How much of the front is known."""
+    """Whether the front is complete."""
     if front.complete:
         return f"complete: no capacities give a shorter period than {exact(front.best_period)}"
     if not front.best_period:

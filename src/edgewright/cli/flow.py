@@ -1,4 +1,4 @@
-"""`edgewright flow`: from data, a front or a model to firmware; one page for all of it."""
+"""`edgewright flow`: from data, a front or a model to firmware, reported on one page."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def flow(flow: Path, output: Path | None, workers: int | None, verify: bool, as_
 
 
 def _plan_pages(design: DesignFlow, outcome: FlowOutcome) -> dict[str, str]:
-    """Paths of the pages of plans by the names of points: those selected, and others that nothing dominates."""
+    """Paths of the plan pages by point name: the selected points, and other undominated ones."""
     front = outcome.augmented
     chosen = {one.point.name: one.point for one in outcome.selections}
     chosen |= {one.name: one for one in pareto(front.points, front.measures)}

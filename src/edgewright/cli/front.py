@@ -1,4 +1,4 @@
-"""`edgewright plan --pareto`: RAM against extra work as a table, a page, and a plan file for every point."""
+"""`edgewright plan --pareto`: RAM against extra work as a table, a page, and one plan file for each point."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def show_front(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Prints the plans, and writes them if there is an `output`; an error when not one of them fits the board.
+    """Prints the plans, and writes them if there is an `output`; raises an error if none of them fits the board.
 
-    `command` is the line that compiles the model, for each point to be completed with its plan.
+    `command` compiles the model; each point completes it with its own plan file.
     """
     with working(f"searching {network.name}"):
         found = front(
@@ -83,7 +83,7 @@ def show_front(
 
 
 def point_path(output: Path, peak: int) -> Path:
-    """Where a point's plan goes: the peak becomes part of the name, which lies in `output` if that is a folder."""
+    """The path of a point's plan, with the peak in its name: beside `output`, or in it if it is a folder."""
     if isdir(output):
         output = output / "plan.json"
     return output.with_name(f"{output.stem}-{peak}{output.suffix or '.json'}")
@@ -124,7 +124,7 @@ _IN = {
 
 
 def _mixture(plan: Plan) -> str:
-    """How many stages run which way: "9 whole, 1 by rows"."""
+    """The number of stages per execution mode, such as "9 whole, 1 by rows"."""
     used = Counter(techniques(plan).values())
     whole = used.pop(Technique.WHOLE, 0) + used.pop(Technique.IN_PLACE, 0)
     parts = [f"{used[kind]} {how}" for kind, how in _IN.items() if used[kind]]

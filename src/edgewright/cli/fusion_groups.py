@@ -1,4 +1,4 @@
-"""Which layers of a plan run together and how: a row for each fusion group, and one for whole layers between them."""
+"""How the layers of a plan run: one row for each fusion group and for each run of whole layers between groups."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _WHOLE = (Technique.WHOLE, Technique.IN_PLACE, Technique.LANES)
 
 @dataclass(frozen=True, slots=True)
 class FusionGroupRow:
-    """Some stages next to each other, and what they need."""
+    """Consecutive stages and their memory and work."""
 
     stages: tuple[int, int]  # first and last
     name: str
     layers: int
     how: str
-    kept: str  # what lies in memory of the tensors inside
+    kept: str  # rows or tiles of the inner tensors that stay in memory
     extra: int  # MACs
-    macs: int  # without them
-    live: int  # bytes in use, at most
+    macs: int  # without the extra ones
+    live: int  # peak of the bytes in use
 
 
 def fusion_group_rows(plan: Plan) -> tuple[FusionGroupRow, ...]:
@@ -64,7 +64,7 @@ def _row(plan: Plan, stages: Sequence[tuple[int, Stage]], how: str) -> FusionGro
 
 
 def how(plan: Plan, stage: Stage) -> str:
-    """The technique with the number of its parts: "FFMT, 2 × 3 tiles"."""
+    """The technique and the number of parts, such as "FFMT, 2 × 3 tiles"."""
     kind, schedule = technique(plan, stage), stage.schedule
     counts = [text.count(len(split.ends)) for split in schedule.splits]
     match kind:
@@ -86,7 +86,7 @@ def _along(axes: Sequence[int]) -> str:
 
 
 def _kept(plan: Plan, tensors: Sequence[str]) -> str:
-    """How many rows are kept of how many tensors, and of how many just a tile."""
+    """Describes the buffers of the inner tensors: rows, tiles or whole tensors."""
     views = [plan.views[name] for name in tensors if name in plan.views]
     windows = sorted(view.window[1] for view in views if view.window)
     tiles = sum(1 for view in views if view.tiled and not view.window)

@@ -1,4 +1,4 @@
-"""What `edgewright hal --from-svd` (and -rdl, -header) does: groups, and a lock file with the whole map."""
+"""`edgewright hal --from-svd` (and -rdl, -header): writes register groups and a lock file with the whole map."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .common import console, print_json, shown
 
 
 def run_import(path: Path, kind: str, peripherals: Sequence[str], output: Path, as_json: bool) -> None:
-    """The whole step; files that are there already are written anew."""
+    """Imports the map; existing files are replaced."""
     maps = imported(path, kind, peripherals)
     stem = maps[0].name.lower()
     texts = import_files(maps, path.name, stem)

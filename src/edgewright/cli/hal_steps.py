@@ -1,4 +1,4 @@
-"""What `edgewright hal` does, step by step. Apart from its options, because libclang is an extra."""
+"""The steps of `edgewright hal`. Separate from its options, because libclang is an extra."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ from .hal_tables import (
     verification_table,
 )
 
-NAMED = 12  # files that are named when they are written
-MOST_ADVICE = 8  # lines about what would save accesses
+NAMED = 12  # files named in the message
+MOST_ADVICE = 8  # suggestions that save accesses
 
 
 @dataclass(frozen=True, slots=True)
 class HalOptions:
-    """The options of the verb."""
+    """The options of `edgewright hal`."""
 
     files: tuple[Path, ...]
     output: Path | None
     explain: bool
     check: bool
-    verify: bool | None  # None: with -o, where there are the tools
+    verify: bool | None  # None: with -o, if the tools are installed
     target: str
     model: Path | None
     twin: Path | None
@@ -80,7 +80,7 @@ class HalOptions:
     lock: Path | None
     relock: bool
     pareto: bool
-    excluded: Mapping[str, str]  # functions that need not be compared: why
+    excluded: Mapping[str, str]  # functions excluded from the comparison, with the reason
     rdl: tuple[str, ...]
     cmsis: bool
     page: Path | None
@@ -92,12 +92,12 @@ class HalOptions:
 
     @property
     def has_views(self) -> bool:
-        """Whether registers may have further addresses, which PeakRDL's RTL generator does not know."""
+        """Whether registers may have aliases, which PeakRDL's RTL generator does not support."""
         return self.views and "regblock" not in self.rdl
 
     @property
     def declared_bus(self) -> Bus | None:
-        """The bus for devices that declare none; None where the options say nothing."""
+        """The bus of devices that declare none; None if the options name no bus."""
         if self.bus is None and not self.byte_lanes:
             return None
         width = int(self.bus or 32)
@@ -112,18 +112,18 @@ class HalOptions:
 
 @dataclass(frozen=True, slots=True)
 class HalResult:
-    """What came out."""
+    """The design, its files and the result of verification."""
 
     design: Design
     before: Design
     front: tuple[FrontPoint, ...] = ()
     verification: Verification | None = None
-    unverified: str = ""  # why nothing was run
-    comparison: TwinComparison | None = None  # with the user's own driver
+    unverified: str = ""  # why the driver was not run
+    comparison: TwinComparison | None = None  # against the user's own driver
 
 
 def run(asked: HalOptions) -> None:
-    """The whole verb; refused sources end it with status 1."""
+    """Runs the verb; ends with status 1 if the sources are refused."""
     if asked.addresses:
         macros = address_macros(read_addresses(asked.addresses))
         asked = replace(asked, addresses=None, defines=(*macros, *asked.defines))
@@ -156,7 +156,7 @@ def run(asked: HalOptions) -> None:
     else:
         _print(made, asked, list(files))
     if found is not None and not is_sound:
-        raise EdgewrightError(_unsound(found, asked.excluded))
+        raise EdgewrightError(_unsound(found, analysis, asked.excluded))
 
 
 def _check_excluded(analysis: Analysis, excluded: Mapping[str, str]) -> None:
@@ -165,17 +165,23 @@ def _check_excluded(analysis: Analysis, excluded: Mapping[str, str]) -> None:
         raise InputError(f"--exclude {missing[0]}: the driver has no such function; it has {', '.join(sorted(known))}")
 
 
-def _unsound(found: Verification, excluded: Mapping[str, str]) -> str:
+def _unsound(found: Verification, analysis: Analysis, excluded: Mapping[str, str]) -> str:
     if found.differences:
         return "the generated code does not do what the source says; nothing was written"
     unproven = found.unproven(excluded)
-    told = "; ".join(f"'{one.function}': {one.reason}" for one in unproven[:NAMED])
+    told = "; ".join(_located(analysis, one.function, f"'{one.function}': {one.reason}") for one in unproven[:NAMED])
     more = f" and {len(unproven) - NAMED} more" if len(unproven) > NAMED else ""
     what = "nothing was compared" if found.is_empty else f"{text.plural(len(unproven), 'function')} not compared"
     return (
         f"{what}; nothing was written. {told}{more}. Give functions parameters that are numbers, pointers or groups, "
         f"or say why one need not be compared: --exclude {unproven[0].function}='tested on the board'"
     )
+
+
+def _located(analysis: Analysis, function: str, what: object) -> str:
+    """A remark on a function of the driver behind the function's place in the source."""
+    places = {one.name: f"{one.place}: " for one in analysis.functions}
+    return f"{places.get(function, '')}{what}"
 
 
 def _show_refused(error: Refused | NotC, as_json: bool) -> None:
@@ -258,7 +264,7 @@ def _front(analysis: Analysis, asked: HalOptions) -> tuple[FrontPoint, ...]:
 
 
 def _lock(asked: HalOptions) -> Lock | None:
-    """The lock to obey. One in the output folder, or one that is still to be written there, may be missing."""
+    """The lock to obey. A lock in the output folder, or one that is yet to be written there, may be missing."""
     path = asked.lock_file
     if path is None or asked.relock or (asked.output and not exists(path)):
         return None
@@ -266,7 +272,7 @@ def _lock(asked: HalOptions) -> Lock | None:
 
 
 def _files(made: HalResult, asked: HalOptions) -> dict[Path, str | bytes]:
-    """All files to write; nothing is written yet."""
+    """The contents of all files, before any is written."""
     files: dict[Path, str | bytes] = {}
     page = ""
     if asked.page or asked.output:
@@ -280,7 +286,7 @@ def _files(made: HalResult, asked: HalOptions) -> dict[Path, str | bytes]:
     texts: Mapping[str, str | bytes] = {**generate(made.design, name), **documents}
     files |= {out / file: text for file, text in texts.items()}
     files[out / f"{name}.html"] = page
-    if not made.design.layout.is_fixed:  # the map of existing hardware never changes
+    if not made.design.layout.is_fixed:  # the map of existing hardware is fixed
         files[asked.lock_file or out / f"{name}.lock.json"] = lock_text(made.design)
     listed = [str(path) for path in (*files, out / f"{name}.json")]
     files[out / f"{name}.json"] = json.dumps(_record(made, asked, listed), indent=1) + "\n"
@@ -288,7 +294,7 @@ def _files(made: HalResult, asked: HalOptions) -> dict[Path, str | bytes]:
 
 
 def _write(files: Mapping[Path, str | bytes], analysis: Analysis) -> None:
-    """All of them or none, with their folders."""
+    """Writes all files and their folders, or none."""
     sources = {Path(file).resolve() for file in analysis.source.files}
     if clash := next((path for path in files if path.resolve() in sources), None):
         raise InputError(f"'{clash}' is a source of the driver and would be overwritten. Give another folder with -o.")
@@ -335,7 +341,9 @@ def _print(made: HalResult, asked: HalOptions, written: Sequence[Path]) -> None:
                 f"not compared: {shown(one.function)}, {shown(one.reason + why)}", style="yellow", soft_wrap=True
             )
         for difference in made.verification.differences:
-            console.print(shown(difference), style="red")
+            console.print(
+                shown(_located(made.design.analysis, difference.function, difference)), style="red", soft_wrap=True
+            )
     elif made.unverified:
         console.print(f"not verified: {shown(made.unverified)}", style="yellow")
     if made.comparison:

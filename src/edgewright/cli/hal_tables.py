@@ -1,4 +1,4 @@
-"""Tables and trees of a driver's design: registers, functions before and after, why accesses stay apart."""
+"""Tables and trees of a driver's design: registers, functions before and after, accesses that could not be merged."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ..hal.layout.front import FrontPoint
 from ..hal.verify import Counts, TwinComparison, Verification
 from .common import shown, table
 
-MOST = 12  # fields of a register that are named
+MOST = 12  # fields listed for a register
 
 
 def registers_table(design: Design) -> Table:
-    """What lies where, arrays on one line."""
+    """The register map; an array takes one line."""
     made = table("registers", "devices", ">offset", ">bits", "fields")
     for kind in tables(design):
         names = [device.name for device in design.analysis.description.devices if device.group == kind.group]
@@ -29,7 +29,7 @@ def registers_table(design: Design) -> Table:
                 start = entry.offset if isinstance(entry, TableBlock) else 0
                 offset = f"0x{start + register.offset:X}{_times(entry)}"
                 made.add_row(told, offset, str(register.width), shown(_fields(register, entry.count > 1)))
-                told = ""  # the devices stand in the first row only
+                told = ""  # only the first row names the devices
         made.add_section()
     return made
 
@@ -39,7 +39,7 @@ def _times(entry: TableRegister | TableBlock) -> str:
 
 
 def _fields(register: TableRegister, repeated: bool) -> str:
-    """The bits with what they hold; of an array, for any element i."""
+    """The bit ranges and the fields in them; for an array, those of element i."""
     told = [f"[{_bits(at.bit, at.size)}] {at.path}{_part(at)}" for at in register.fields[:MOST]]
     if repeated and all("[0]" in at.path for at in register.fields):
         told = [_indexed(text) for text in told]
@@ -49,13 +49,13 @@ def _fields(register: TableRegister, repeated: bool) -> str:
 
 
 def _indexed(text: str) -> str:
-    """The path with its first index open; bits stand in brackets before it."""
+    """The path with its first index left open; brackets before it hold bit numbers."""
     bits, path = text.split(" ", 1)
     return f"{bits} {path.replace('[0]', '[i]', 1)}"
 
 
 def _part(at: TableField) -> str:
-    """Which bits of a field that has several registers."""
+    """The bits of a field that lie in this register, for fields that span several registers."""
     return f" {_bits(at.low, at.size)}" if at.size < at.field.bits else ""
 
 
@@ -64,7 +64,7 @@ def _bits(first: int, size: int) -> str:
 
 
 def functions_table(design: Design, before: Design) -> Table:
-    """Accesses in the code of each function: one register for each field, and this layout."""
+    """Accesses per function: with one register for each field, and with this layout."""
     made = table("bus accesses in the code", "function", ">before", ">after", ">merged", ">read-modify-writes")
     was = totals(before)
     for function in design.analysis.functions:
@@ -96,7 +96,7 @@ def front_table(front: Sequence[FrontPoint]) -> Table:
 
 
 def verification_table(found: Verification) -> Table:
-    """What ran on the prototype, and what it cost with either layout."""
+    """What ran on the prototype, and the cost with either layout."""
     made = table(
         f"verified on {shown(found.target)}, {shown(found.compiler)}",
         "function",
@@ -147,7 +147,7 @@ def _pairs_of(was: Counts, now: Counts) -> list[str]:
 
 
 def explanation(design: Design, function: Function) -> Tree:
-    """One function: its regions with their accesses, what excludes what, what became one and what did not."""
+    """Explains one function: its regions and accesses, the conflicts, and which accesses were merged."""
     tree = Tree(f"[bold]{shown(function.name)}[/]  [dim]{shown(function.place)}[/]")
     regions, merging = design.analysis.regions[function.name], design.merging[function.name]
     names = {a.number: f"{a.number} {a.kind.value} {a.name}" for a in function.accesses}
@@ -169,7 +169,7 @@ def explanation(design: Design, function: Function) -> Tree:
 
 
 def _pairs(tree: Tree, title: str, pairs: Sequence[tuple[int, int, str]], names: dict[int, str]) -> None:
-    """Pairs with their reasons; those that share the second access and the reason are on one line."""
+    """Pairs with their reasons; pairs with the same second access and reason share a line."""
     together: dict[tuple[int, str], list[int]] = {}
     for first, second, reason in pairs:
         together.setdefault((second, reason), []).append(first)

@@ -1,4 +1,4 @@
-"""`edgewright inspect`: what is in a model file."""
+"""`edgewright inspect`: shows what a model file contains."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _layers(network: Network, most: int) -> Table:
 
 
 def _dominant(network: Network) -> Table:
-    """The tensors that no plan gets around: the layers with the most bytes to read and write at once."""
+    """The layers with the most input and output bytes: no plan of whole layers needs less."""
     title = "what dominates memory: input and output of one layer"
     made = table(title, "layer", "reads and writes", ">bytes")
     rows = sorted(network.layers, key=lambda layer: -_pair(network, layer.name))

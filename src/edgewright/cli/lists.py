@@ -1,4 +1,4 @@
-"""`edgewright boards`, `edgewright sample` and `edgewright layout`: what is known by name; addresses for buffers."""
+"""`edgewright boards`, `edgewright sample` and `edgewright layout`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def boards(as_json: bool) -> None:
 
 
 def sample(name: str | None, output: Path) -> None:
-    from .. import samples  # takes a while to load
+    from .. import samples  # slow to load
 
     if name is None:
         made = table("bundled models", "name", "what it is")

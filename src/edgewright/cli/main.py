@@ -1,4 +1,4 @@
-"""The group of verbs, and the one place where our errors become a sentence and an exit status."""
+"""The command group, and the one place where errors become a sentence and an exit status."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..errors import EdgewrightError
 from ..interrupts import Discarded, redeliver_interrupts
 from ..text import abridged, printable_lines
 
-ARGUMENTS = "edgewright.arguments"  # where a click context keeps the whole command line
+ARGUMENTS = "edgewright.arguments"  # key of the click context that holds the whole command line
 
-# American spellings of verbs, options and values mean the same as the British ones that the help shows.
+# American spellings of verbs, options and values are accepted; the help shows the British ones.
 _WORD = re.compile(r"[A-Za-z]+")
 _SAME = re.compile(r"(re|over|under|down|up|max|min)?siz(e|ed|er|es|ing)|prize|seize|capsize|error|vector|factor")
-# American endings and the British ones, wherever a word has three letters or more before.
+# American endings and the British ones, in words with at least three letters before the ending.
 _ENDINGS = (
     (re.compile(r"(?<=\w{3})iz(?=(e|ed|er|ers|es|ing|ation|ations)$)"), "is"),
     (re.compile(r"(?<=\w{3})yz(?=(e|ed|er|ers|es|ing)$)"), "ys"),
@@ -48,41 +48,41 @@ def _respelled(word: str) -> str:
     return word
 
 
-# Each verb with what the list of verbs says about it. What it does is loaded when it is called.
+# Each verb with its line in the list of verbs. Its code is loaded when it is called.
 VERBS = {
-    "adapt": "Scenarios that switch at run time, from APP.TOML.",
-    "app": "Several networks in one memory, under limits, from APP.TOML.",
-    "boards": "The boards that --board knows by name.",
-    "cluster": "MODEL over several devices: memory, traffic, throughput.",
-    "compile": "MODEL as a C library: sources, weights, build files, a report.",
-    "csdf": "The dataflow graph of a model, or in a file: actors, phases, rates.",
-    "flow": "From data or a model to verified firmware, from FLOW.TOML.",
-    "hal": "The registers that driver code wants; HAL and driver for them.",
-    "inspect": "What is in MODEL (.onnx or .tflite): layers, shapes, weights, MACs.",
-    "layout": "Addresses for the buffers of a CSV file.",
-    "map": "Who runs which layers on a board: pipeline, replicas, lanes.",
-    "plan": "The plan that needs the least RAM: order, addresses, proof or gap.",
-    "profile": "How long each layer of MODEL takes on each kind of core.",
-    "quantise": "MODEL in int8, with ranges from samples; accuracy before and after.",
-    "run": "Compiles MODEL and runs it once: outputs, instructions, RAM.",
+    "adapt": "Plan scenarios that switch at run time, from APP.TOML.",
+    "app": "Plan several networks in one memory, from APP.TOML.",
+    "boards": "List the boards that --board knows by name.",
+    "cluster": "Divide MODEL among several devices: memory, traffic, throughput.",
+    "compile": "Compile MODEL to a C library with build files and a report.",
+    "csdf": "Analyse the dataflow graph of a model or a file.",
+    "flow": "Run the design flow from data or a model to verified firmware.",
+    "hal": "Derive registers, a HAL and a driver from driver code.",
+    "inspect": "Show what is in MODEL (.onnx or .tflite): layers, weights, MACs.",
+    "layout": "Compute addresses for the buffers of a CSV file.",
+    "map": "Map layers to processors: pipeline, replicas, lanes.",
+    "plan": "Plan MODEL in the least RAM: order, addresses, proof or gap.",
+    "profile": "Measure the time of each layer of MODEL on each kind of core.",
+    "quantise": "Quantise MODEL to int8; report accuracy before and after.",
+    "run": "Compile MODEL and run it once: outputs, instructions, RAM.",
     "sample": "Write a bundled model as an ONNX file, or list them.",
-    "search": "Networks for a board, from TASK.TOML: accuracy against RAM, time.",
-    "select": "The point of a front that serves requirements best.",
+    "search": "Search networks for a board, from TASK.TOML.",
+    "select": "Select the point of a front that best serves requirements.",
 }
-HOMES = {  # the files of their options, where not of the same name
+HOMES = {  # modules of the options, where named differently
     **dict.fromkeys(("compile", "csdf", "inspect", "plan", "profile", "run"), "models"),
     **dict.fromkeys(("boards", "layout", "sample"), "lists"),
 }
 
 
 class Interrupted(click.ClickException):
-    """Ctrl-C, with the status by which shells know it."""
+    """Ctrl-C, reported with the shells' exit status for it."""
 
     exit_code = 130
 
 
 class Verbs(click.Group):
-    """Verbs that are loaded when they are called; until then a line of help stands for each.
+    """Verbs that are loaded when they are called; the list of verbs needs only a line for each.
 
     Our own errors become one sentence on stderr and status 1; anything else is a bug and keeps its trace.
     """
@@ -114,7 +114,7 @@ class Verbs(click.Group):
             raise Interrupted(what) from None
         except Discarded:
             raise Interrupted("discarded; nothing unfinished was written") from None
-        except OSError as error:  # what the system refuses is no bug of ours; click knows about closed pipes
+        except OSError as error:  # errors of the operating system are not bugs; click handles closed pipes
             if error.errno in (None, EPIPE):
                 raise
             what = "cannot go on" if error.filename is None else f"cannot use '{error.filename}'"
@@ -122,7 +122,7 @@ class Verbs(click.Group):
 
 
 def loaded(verb: str) -> click.Command:
-    """The verb itself, with its options."""
+    """The verb with its options."""
     there = vars(import_module(f".commands.{HOMES.get(verb, verb)}", __package__)).values()
     return next(command for command in there if isinstance(command, click.Command) and command.name == verb)
 
@@ -137,7 +137,7 @@ def loaded(verb: str) -> click.Command:
 )
 @click.version_option(package_name="edgewright")
 def main() -> None:
-    """Runs trained CNNs on small hardware in the least memory, with proof."""
+    """Run trained CNNs on small hardware in the least memory, with proof."""
 
 
 for name, help_text in VERBS.items():

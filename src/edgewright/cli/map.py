@@ -1,4 +1,4 @@
-"""`edgewright map`: who runs which layers of a model on the processors of a board."""
+"""`edgewright map`: assigns the layers of a model to the processors of a board."""
 
 from __future__ import annotations
 
@@ -34,66 +34,79 @@ from .common import console, print_json, print_notes, print_written, read_model,
 from .map_tables import answer_to_dict, channels_table, front_table, run_lines, stages_table, verdict
 
 
-def map_(
-    model: Path,
-    board: str,
-    times: Path | None,
-    cores: dict[str, int],
-    executors: tuple[str, ...],
-    stages: int | None,
-    replicas: int | None,
-    lanes: int | None,
-    max_latency: float | None,
-    ram: int | None,
-    min_throughput: float | None,
-    minimise: Any,
-    method: str,
-    fitness: Any,
-    pareto: bool,
-    page: Path | None,
-    output: Path | None,
-    is_run: bool,
-    frames: int,
-    shapes: dict[str, Shape],
-    as_json: bool,
-) -> None:
-    goal = MappingGoal(minimise, max_latency, ram, min_throughput, MappingLimits(stages, replicas, lanes))
-    if method == "ga" and goal != ANY_GOAL:
+@dataclass(frozen=True, slots=True)
+class MapOptions:
+    """The options of `edgewright map`, as parsed."""
+
+    model: Path
+    board: str
+    times: Path | None
+    cores: dict[str, int]
+    executors: tuple[str, ...]
+    stages: int | None
+    replicas: int | None
+    lanes: int | None
+    max_latency: float | None
+    ram: int | None
+    min_throughput: float | None
+    minimise: Any
+    method: str
+    fitness: Any
+    pareto: bool
+    page: Path | None
+    output: Path | None
+    is_run: bool
+    frames: int
+    shapes: dict[str, Shape]
+    as_json: bool
+
+
+def map_(options: MapOptions) -> None:
+    goal = MappingGoal(
+        options.minimise,
+        options.max_latency,
+        options.ram,
+        options.min_throughput,
+        MappingLimits(options.stages, options.replicas, options.lanes),
+    )
+    if options.method == "ga" and goal != ANY_GOAL:
         raise InputError(
             "--method ga gives each layer one core and knows neither limits nor other goals; use --method exact"
         )
-    if (is_run or output) and board != THIS:
-        raise InputError(f"parts are built for this machine, not for '{board}'; map for --board this")
-    hardware = None if board == THIS else load_board(board)
+    if (options.is_run or options.output) and options.board != THIS:
+        raise InputError(f"parts are built for this machine, not for '{options.board}'; map for --board this")
+    hardware = None if options.board == THIS else load_board(options.board)
     power = hardware.power if hardware else UNKNOWN
-    network = read_model(model, shapes)
-    profile = _times(network, hardware, times, executors, lanes)
+    network = read_model(options.model, options.shapes)
+    profile = _times(network, hardware, options.times, options.executors, options.lanes)
     name = hardware.name if hardware else THIS
-    problem = problem_of(network, profile, name, _named_cores(profile, cores))
+    problem = problem_of(network, profile, name, _named_cores(profile, options.cores))
     front: tuple[MappingAnswer, ...] = ()
     with working(f"mapping {network.name}"):
-        answer = map_genetic(problem, fitness, power) if method == "ga" else map_for(problem, goal, power)
-        if pareto:
+        answer = (
+            map_genetic(problem, options.fitness, power) if options.method == "ga" else map_for(problem, goal, power)
+        )
+        if options.pareto:
             front = mapping_front(problem, goal, power)
-    built = _built(answer, network, model, output, frames if is_run else 0)
+    built = _built(answer, network, options.model, options.output, options.frames if options.is_run else 0)
     found = answer_to_dict(answer) | built.figures
     if front:
         found["front"] = [answer_to_dict(one) for one in front]
-    if page:
+    if options.page:
         measured = built.figures.get("measured_throughput")
-        write_atomic(page, mapping_page(answer, front, measured, built.shares))
-    if as_json:
+        write_atomic(options.page, mapping_page(answer, front, measured, built.shares))
+    if options.as_json:
         print_json(found)
         return
     _print(problem, answer, front)
     for line in built.lines:
         console.print(line, soft_wrap=True)
-    print_written([page, output])
+    print_written([options.page, options.output])
 
 
 @dataclass(frozen=True)
 class BuiltMapping:
-    """What building and running came to: for --json, for people, and for the page."""
+    """The results of building and running a mapping: for `--json`, for the terminal and for the page."""
 
     figures: dict[str, Any]
     lines: tuple[str, ...] = ()
@@ -101,7 +114,7 @@ class BuiltMapping:
 
 
 def _built(answer: MappingAnswer, network: Network, model: Path, output: Path | None, frames: int) -> BuiltMapping:
-    """The mapping compiled where it is to be kept or to run over some frames; nothing where neither was asked for."""
+    """Compiles the mapping into `output`, or to run it for some frames; does nothing if neither is requested."""
     if not output and not frames:
         return BuiltMapping({})
     with working(f"building {network.name}"):
@@ -128,7 +141,7 @@ def _built(answer: MappingAnswer, network: Network, model: Path, output: Path | 
 def _times(
     network: Network, board: Board | None, times: Path | None, executors: tuple[str, ...], most_lanes: int | None
 ) -> Profile:
-    """The times that were given; else those measured here, or as the board permits them."""
+    """The given times; else times measured here, or estimated for the board."""
     if executors and (times or board):
         raise InputError("executors are measured on this machine; leave --executor out, or --times and --board")
     if times is None and board is None:
@@ -148,7 +161,7 @@ def _times(
 
 
 def _named_cores(profile: Profile, cores: dict[str, int]) -> dict[str, int]:
-    """Cores by processor; a number without a name is for the only one that is no GPU."""
+    """Cores by processor; a number without a name applies to the only processor that is not a GPU."""
     found = dict(cores)
     names = [processor.name for processor in profile.processors]
     if "" in found:

@@ -19,7 +19,7 @@ MOST_ROWS = 40
 
 
 def answer_to_dict(answer: MappingAnswer) -> dict[str, Any]:
-    """What --json prints."""
+    """The answer as `--json` prints it."""
     mapping = answer.mapping
     layers = mapping.problem.layers
     return {
@@ -120,7 +120,7 @@ def front_table(front: tuple[MappingAnswer, ...]) -> Table:
 
 
 def verdict(answer: MappingAnswer) -> str:
-    """The figures in a sentence or two."""
+    """The figures of the mapping in a sentence or two."""
     mapping = answer.mapping
     proof = "no pipeline is faster by these times; " if mapping.optimal else ""
     origin = "" if mapping.problem.origin is TimeOrigin.MEASURED else f" {mapping.problem.origin.value}"
@@ -139,7 +139,7 @@ def verdict(answer: MappingAnswer) -> str:
 
 
 def run_lines(answer: MappingAnswer, measured: MeasuredMapping) -> tuple[str, ...]:
-    """What was measured beside what was predicted, and beside onnxruntime."""
+    """Measured throughput beside the prediction, and beside onnxruntime."""
     ours = measured.ours
     rate = f"measured: {ours.frames_per_s:.2f} frames/s ({ours.frames_per_s / answer.throughput - 1:+.1%})"
     late = (

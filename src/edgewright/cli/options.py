@@ -1,6 +1,6 @@
-"""Options that several verbs share, the types of what is given to them, and the values they may take.
+"""Options that several verbs share, their parameter types and allowed values.
 
-Values are written down here, so that `--help` loads nothing that knows what they mean; a test compares them.
+Allowed values are repeated here, so that `--help` need not load the modules that define them; a test compares the two.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ IN_FILE = click.Path(path_type=Path)
 
 
 class ModelPath(click.Path):
-    """The path of a model; that there is none is said before anything is loaded that reads models."""
+    """The path of a model; a missing file is reported before anything that reads models is loaded."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path)
@@ -40,7 +40,7 @@ executor_option = click.option(
     "executors",
     multiple=True,
     type=click.Choice(["native", "onnxruntime", "torch"]),
-    help="Measure this executor: our own code, onnxruntime on cores, torch on a GPU. May be given again.  "
+    help="Measure this executor: compiled C code, onnxruntime on CPUs, torch on a GPU. May be given again.  "
     "[default: native]",
 )
 
@@ -57,7 +57,7 @@ operators_option = click.option(
     metavar="MINE.PY",
     expose_value=False,
     is_eager=True,
-    help="Custom operators of the model, described in Python with their C beside it. May be given again.",
+    help="Define the model's custom operators, in Python with C code beside it. May be given again.",
     callback=_load_operators,
 )
 _shape_option = click.option(
@@ -71,12 +71,13 @@ _shape_option = click.option(
 
 
 def shape_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """What is said of every model file: open sizes, and operators of its own."""
+    """The options of every verb that reads a model: open sizes and custom operators."""
     return _shape_option(operators_option(command))
 
 
 class ParsedValue(click.ParamType[Any]):
-    """A value that a function of another room reads, which is loaded when one is given; its errors are of usage."""
+    """A value that is parsed by a function of another room, which is loaded only when needed. Its errors are usage
+    errors."""
 
     def __init__(self, name: str, module: str, function: str) -> None:
         self.name, self.module, self.function = name, module, function
@@ -91,7 +92,7 @@ class ParsedValue(click.ParamType[Any]):
 
 
 class PositiveNumber(click.FloatRange):
-    """A number above 0; neither infinity nor what is no number."""
+    """A finite number above 0."""
 
     def __init__(self) -> None:
         super().__init__(min=0, min_open=True)
@@ -126,7 +127,7 @@ rename_option = click.option(
     "renames",
     multiple=True,
     metavar="OLD=NEW",
-    help="The name in C of an input or output, called by the file's name or as input:0, output:1. May be given again.",
+    help="Rename an input or output in C; OLD is its name in the file, or input:0. Repeatable.",
     callback=lambda _ctx, _param, values: dict(_parse_rename(value) for value in values),
 )
 
@@ -141,34 +142,35 @@ def _parse_rename(text: str) -> tuple[str, str]:
 def _no_front(_context: click.Context, _option: click.Parameter, given: bool) -> None:
     if given:
         raise click.UsageError(
-            "--pareto makes many plans: `edgewright plan MODEL --pareto` writes each to a file, --plan carries one out."
+            "--pareto makes many plans: `edgewright plan MODEL --pareto` writes each to a file, "
+            "--plan uses one of them."
         )
 
 
 def hardware_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """What `compile` and `run` both ask about the code."""
+    """The options of `compile` and `run` about the code."""
     for option in (
         click.option(
             "--fixed-point/--float-scales",
             default=None,
-            help="ONNX scales as integers or as float32.  [default: integers where there is no FPU]",
+            help="Compute ONNX scales as integers or as float32.  [default: integers without an FPU]",
         ),
         click.option(
             "--rounding",
             type=click.Choice(ROUNDINGS),
             default=ROUNDINGS[0],
             show_default=True,
-            help="Whose rounding int8 TFLite layers follow: LiteRT's reference kernels or TFLite Micro.",
+            help="Rounding of int8 TFLite layers: as LiteRT's reference kernels or TFLite Micro do it.",
         ),
         click.option(
             "--optimise",
             type=click.Choice(OPTIMISE),
-            help="What the C compiler is asked for.  [default: size on microcontrollers, else speed]",
+            help="What the C compiler optimises for.  [default: size on microcontrollers, else speed]",
         ),
         click.option("--pareto", is_flag=True, hidden=True, expose_value=False, callback=_no_front),
-        click.option("--plan", "plan_file", type=IN_FILE, help="Carry out a plan made before."),
+        click.option("--plan", "plan_file", type=IN_FILE, help="Use this plan instead of making one."),
         click.option(
-            "--target", type=click.Choice(TARGETS), help="What to compile for.  [default: the board's, or host]"
+            "--target", type=click.Choice(TARGETS), help="The core to compile for.  [default: the board's, or host]"
         ),
         click.option("--board", help="A name from `edgewright boards`, or a board file (.toml)."),
     ):
@@ -198,17 +200,17 @@ APPLICATION_METHODS = ("joint", "paper", "exact")
 
 
 def interface_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Conversions at the model's ends that may be left to the caller."""
+    """The options that leave conversions at the model's ends to the caller."""
     for option in (
         click.option(
             "--quantised-output",
             is_flag=True,
-            help="Give outputs as the integers that the model turns into real numbers at its end.",
+            help="Return outputs as integers, without the dequantisation at the model's end.",
         ),
         click.option(
             "--quantised-input",
             is_flag=True,
-            help="Take inputs already quantised, where the model begins by quantising them.",
+            help="Take inputs as integers, without the quantisation at the model's beginning.",
         ),
     ):
         command = option(command)

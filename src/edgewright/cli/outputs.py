@@ -1,4 +1,4 @@
-"""Options that name what is written. Every verb checks them all before it begins to work."""
+"""Options that name outputs. Every verb checks its outputs before it starts to work."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from ..files import check_file, check_folder
 
 
 class OutFile(click.Path):
-    """A file to be written; with `makes_folders`, folders above it are made where there are none."""
+    """A file to write; with `makes_folders`, missing parent folders are created."""
 
     def __init__(self, makes_folders: bool = False) -> None:
         super().__init__(path_type=Path)
         self.makes_folders = makes_folders
 
     def check(self, path: Path, _given: dict[str, Any]) -> None:
-        """An error where it could not be written; `given` are all parameters of the command."""
+        """Raises an error if the file could not be written; `given` holds all parameters of the command."""
         check_file(path, self.makes_folders)
 
 
 class OutFolder(OutFile):
-    """A folder to be made, or to be written into."""
+    """A folder to create, or to write into."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,26 +38,26 @@ class OutFolder(OutFile):
 
 
 class OutPlanOrFolder(OutFile):
-    """A file for a plan, or with --compile a folder."""
+    """A plan file, or with --compile a folder."""
 
     def check(self, path: Path, given: dict[str, Any]) -> None:
         check_folder(path) if given["compiles"] else check_file(path, makes_folders=True)
 
 
 class OutModelOrFolder(OutFile):
-    """A folder for files, or the .onnx file that is to be written."""
+    """A folder for files, or the path of the .onnx file."""
 
     def check(self, path: Path, _given: dict[str, Any]) -> None:
         check_file(path, makes_folders=True) if is_model(path) else check_folder(path)
 
 
 def is_model(path: Path) -> bool:
-    """Whether a path names an ONNX file, and no folder."""
+    """Whether the path names an ONNX file rather than a folder."""
     return path.suffix.lower() == ".onnx" and not path.is_dir()
 
 
 class Verb(click.Command):
-    """A command whose outputs are checked before it runs: that they can be written, and overwrite no input."""
+    """A command that checks its outputs before it runs: they must be writable and must not overwrite an input."""
 
     def invoke(self, ctx: click.Context) -> object:
         outputs = list(self._outputs(ctx))

@@ -1,9 +1,9 @@
-"""`edgewright plan`: order, addresses, peak; whether it fits, and what stands in the way if not."""
+"""`edgewright plan`: order, addresses and peak; whether the plan fits, and if not, why."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from shlex import quote
 
@@ -14,7 +14,7 @@ from ..compiling import plain_plan
 from ..errors import Infeasible
 from ..files import write_together
 from ..fusion.choice import FoundPlan, TradeOff, is_interrupted
-from ..fusion.request import plan_notes
+from ..fusion.request import PlanRequest, plan_notes
 from ..fusion.whole import find_whole_layers
 from ..kernels.cost.estimate import modelled
 from ..kernels.cost.run_time import RunTime, run_time
@@ -33,40 +33,45 @@ from .plan_options import PlanOptions
 from .plan_tables import savings_table, stages_table, summary_table, trades_table
 
 
-def plan(
-    model: Path,
-    board: str | None,
-    target: str | None,
-    asked: PlanOptions,
-    pareto: bool,
-    page: Path | None,
-    output: Path | None,
-    quantised_input: bool,
-    quantised_output: bool,
-    shapes: dict[str, Shape],
-    as_json: bool,
-) -> None:
-    asked.check(pareto=pareto)
-    hardware = load_board(board) if board else None
-    core = core_of(hardware, target)
-    network = read_model(model, shapes, quantised_input, quantised_output)
-    if pareto:
-        command = _compile_command(model, shapes, quantised_input, quantised_output)
-        show_front(network, asked, hardware, core, command, page, output, as_json)
+@dataclass(frozen=True, slots=True)
+class PlanVerbOptions:
+    """The options of `edgewright plan`, as parsed."""
+
+    model: Path
+    board: str | None
+    target: str | None
+    asked: PlanOptions
+    pareto: bool
+    page: Path | None
+    output: Path | None
+    quantised_input: bool
+    quantised_output: bool
+    shapes: dict[str, Shape]
+    as_json: bool
+
+
+def plan(options: PlanVerbOptions) -> None:
+    options.asked.check(pareto=options.pareto)
+    hardware = load_board(options.board) if options.board else None
+    core = core_of(hardware, options.target)
+    network = read_model(options.model, options.shapes, options.quantised_input, options.quantised_output)
+    if options.pareto:
+        command = _compile_command(options.model, options.shapes, options.quantised_input, options.quantised_output)
+        show_front(network, options.asked, hardware, core, command, options.page, options.output, options.as_json)
         return
-    request = asked.request(network)
+    request = options.asked.request(network)
     with working(f"planning {network.name}"):
-        with advising(network, request, hardware, target):
-            answer = planned(network, request, hardware, target)
+        with advising(network, request, hardware, options.target):
+            answer = planned(network, request, hardware, options.target)
         result, found, not_counted = answer.found, answer.plan, answer.not_counted
         plain = plain_plan(found, network, hardware)
-        whole = estimated(_whole(result, asked, hardware, core), core) if plain and core in modelled() else None
-    verdict = fit(found, hardware, asked.ram)
+        whole = estimated(_whole(result, request, hardware, core), core) if plain and core in modelled() else None
+    verdict = fit(found, hardware, options.asked.ram)
     critical = critical_buffers(found)
     time = run_time(found, estimated(found, core), hardware)
-    files: dict[Path, str | bytes] = {output: plan_text(found)} if output else {}
-    if page:
-        files[page] = plan_page(
+    files: dict[Path, str | bytes] = {options.output: plan_text(found)} if options.output else {}
+    if options.page:
+        files[options.page] = plan_page(
             found,
             critical=critical,
             ram=verdict.ram,
@@ -76,7 +81,7 @@ def plan(
             time=time,
         )
     write_together(files)
-    if as_json:
+    if options.as_json:
         print_json(
             _json(found, verdict, critical, plain, core, result.trades)
             | {"not_counted": not_counted}
@@ -89,24 +94,24 @@ def plan(
         for note in plan_notes(found, request):
             console.print(note, style="yellow", soft_wrap=True)
     if not verdict.fits:
-        with advising(network, request, hardware, target):
+        with advising(network, request, hardware, options.target):
             raise Infeasible(refusal(found, verdict, critical))
-    if not as_json:
+    if not options.as_json:
         console.print(_fitting(verdict), style="green")
     if is_interrupted(found):
         raise SystemExit(INTERRUPTED_STATUS)
 
 
-def _whole(result: FoundPlan, asked: PlanOptions, board: Board | None, core: str | None) -> Plan:
-    """The plan with whole layers: what a limit on slowdown is relative to."""
+def _whole(result: FoundPlan, request: PlanRequest, board: Board | None, core: str | None) -> Plan:
+    """The plan with whole layers, the baseline of a limit on slowdown."""
     if result.whole:
         return result.whole
     network = result.plan.network
-    return find_whole_layers(network, board, alignment=asked.alignment, pull_rows=asked.pull_rows, target=core).plan
+    return find_whole_layers(network, board, request, target=core).plan
 
 
 def _compile_command(model: Path, shapes: Mapping[str, Shape], quantised_input: bool, quantised_output: bool) -> str:
-    """The line that reads the same network again."""
+    """The command that compiles the same network."""
     given = [f"{name}={','.join(map(str, shape))}" for name, shape in shapes.items()]
     flags = [f"--shape {quote(text)}" for text in given]
     ends = (("--quantised-input", quantised_input), ("--quantised-output", quantised_output))

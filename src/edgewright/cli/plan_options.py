@@ -1,4 +1,4 @@
-"""The options that say what a plan should be like, the same for every verb that makes one."""
+"""The planning options, which all verbs that make plans share."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import click
 from ..errors import EdgewrightError
 from .options import BYTE_SIZE, METHODS, TILE
 
-if TYPE_CHECKING:  # what these stand on takes long to load, and `--help` needs none of it
+if TYPE_CHECKING:  # slow to load, and `--help` does not need them
     from ..fusion.by_hand import TileRequest
     from ..fusion.request import PlanRequest
     from ..network import Network
 
 
 class ExtraShare(click.ParamType[float]):
-    """How much more than without, as a share: 5%, 0.05 and 1.05x are the same.
+    """An amount of extra work as a share: 5%, 0.05 and 1.05x are the same.
 
-    With `factors`, a bare number such as 1.5 is one.
+    With `factors`, a bare number such as 1.5 is a factor.
     """
 
     name = "extra"
@@ -36,21 +36,21 @@ class ExtraShare(click.ParamType[float]):
             return value
         match = self._FORM.fullmatch(value.strip())
         if match is None:
-            self.fail(f"'{value}' is no amount of extra work: write 5%, 0.05 or 1.05x", param, ctx)
+            self.fail(f"'{value}' is not an amount of extra work: write 5%, 0.05 or 1.05x", param, ctx)
         number, unit = float(match[1]), match[2]
         if unit is None and self.factors and "." in match[1] and 1 <= number < 10:
-            unit = "x"  # 1.5 is hardly 1.5 %, and 12.5 may be
+            unit = "x"  # 1.5 is a factor; 12.5 is ambiguous
         if unit is None and number >= 1:
             self.fail(f"'{value}' can mean two things: write {value}% or {value}x", param, ctx)
         share = number / 100 if unit == "%" else number if unit is None else number - 1
         if share < 0:
             less = "below 1x" if unit in ("x", "×") else "negative"
-            self.fail(f"'{value}' is {less}: there is no plan with less work than none extra", param, ctx)
-        return round(share, 12)  # 1.05x is 5 %, to the last digit
+            self.fail(f"'{value}' is {less}: a plan cannot have less work than whole layers", param, ctx)
+        return round(share, 12)  # 1.05x is exactly 5 %
 
 
 class Alignment(click.ParamType[int]):
-    """A power of two up to the largest that a plan takes."""
+    """A valid alignment: a power of two up to the maximum."""
 
     name = "alignment"
 
@@ -60,7 +60,7 @@ class Alignment(click.ParamType[int]):
         try:
             return checked_alignment(int(value))
         except ValueError:
-            self.fail(f"'{value}' is no whole number", param, ctx)
+            self.fail(f"'{value}' is not a whole number", param, ctx)
         except EdgewrightError as error:
             self.fail(str(error), param, ctx)
 
@@ -70,34 +70,34 @@ pull_option = click.option(
     "--pull-rows",
     "pull_rows",
     is_flag=True,
-    help="Images come row by row through a callback, and are never held whole.",
+    help="Read images row by row through a callback; they are never in memory as a whole.",
 )
 _OPTIONS = (
-    click.option("--ram", type=BYTE_SIZE, help="RAM that there is, such as 64K. Overrules the board's."),
+    click.option("--ram", type=BYTE_SIZE, help="Available RAM, such as 64K. Overrides the board's."),
     click.option(
         "--minimise",
         type=click.Choice(["ram"]),
-        help="Search for the least RAM, layers in parts: no extra MACs, about the time of whole layers, unless "
-        "allowed.",
+        help="Search for the least RAM, with layers in parts. Unless allowed otherwise: no extra MACs and about "
+        "the time of whole layers.",
     ),
     click.option(
         "--max-overhead",
         type=ExtraShare(),
         metavar="5%|0.05|1.05x",
-        help="Search, with at most so many more MACs: until it fits, or for the least RAM where nothing must fit.",
+        help="Search with at most this many extra MACs: until the plan fits, or without a limit on RAM for the least.",
     ),
     click.option(
         "--max-slowdown",
         type=ExtraShare(factors=True),
         metavar="50%|0.5|1.5x",
-        help="Search, with at most so many more instructions than whole layers take, extra MACs included, as estimated "
-        "for the board or target.  [default for the least RAM: 10%, or what --max-overhead allows]",
+        help="Search with at most this many extra instructions compared with whole layers, as estimated for the board "
+        "or target; those of extra MACs count.  [default for the least RAM: 10%, or what --max-overhead allows]",
     ),
     click.option(
         "--method",
         type=click.Choice(METHODS),
-        help="Who searches: every way to run every group of layers at once, or tiles alone, buffer by buffer "
-        "(S 4.3.3).  [default: joint]",
+        help="The search: joint over all groups of layers and all ways to run them, or the paper's, tiles only, "
+        "buffer by buffer (S 4.3.3).  [default: joint]",
     ),
     click.option(
         "--tile",
@@ -105,55 +105,55 @@ _OPTIONS = (
         type=TILE,
         multiple=True,
         metavar="FIRST..LAST:rows=4",
-        help="These layers together, in so many parts: rows=, columns= (or both), channels=, or stripes= (columns, by "
-        "rows inside; with rows= before it, in bands). May be given again.",
+        help="Fuse these layers and divide them into N parts: rows=N, columns=N (or both), channels=N, or stripes=N "
+        "(columns that run row by row; with rows=N before it, in bands). May be given again.",
     ),
     click.option(
         "--lanes",
         type=click.IntRange(1, 64),
         default=1,
         show_default=True,
-        help="Cores that share the work of a layer, where that pays.",
+        help="Cores that share the work of a layer, where it is faster.",
     ),
-    click.option("--phases", is_flag=True, help="Layers run row by row where that saves memory (no extra MACs)."),
+    click.option("--phases", is_flag=True, help="Run layers row by row where that saves memory (no extra MACs)."),
     click.option(
         "--phase-layers",
         multiple=True,
         metavar="NAME|FIRST..LAST",
-        help="Just these layers run row by row. May be given again.",
+        help="Run only these layers row by row. May be given again.",
     ),
     pull_option,
-    click.option("--plain", is_flag=True, help="Best order and layout only: no buffers shared or overlapping."),
+    click.option("--plain", is_flag=True, help="Best order and layout only: no shared or overlapping buffers."),
     click.option(
         "--alignment",
         type=Alignment(),
         metavar="1|2|4|...",
-        help="Of every offset, a power of two; elements are always aligned.  [default: the board's, or 4]",
+        help="Alignment of every buffer, a power of two; elements are always aligned.  [default: the board's, or 4]",
     ),
 )
 
 _SEARCH = ("--minimise", "--max-overhead", "--max-slowdown", "--method")
-# Options that cannot be given together, and why.
+# Options that exclude each other, and why.
 _CONTRADICTIONS = (
     ("--plain", ("--phases", "--phase-layers", "--tile", "--pareto", *_SEARCH), "plain plans run layers whole"),
     ("--tile", ("--phases", "--pareto", *_SEARCH), "a tiling by hand leaves nothing to choose"),
-    ("--phases", ("--pareto", *_SEARCH), "the search chooses itself which layers run row by row"),
-    ("--phase-layers", ("--pareto", *_SEARCH), "the search chooses itself which layers run row by row"),
+    ("--phases", ("--pareto", *_SEARCH), "the search itself chooses which layers run row by row"),
+    ("--phase-layers", ("--pareto", *_SEARCH), "the search itself chooses which layers run row by row"),
     ("--pareto", ("--minimise", "--ram"), "--pareto shows every trade of RAM for work; choose a point of it"),
     ("--pareto", ("--lanes",), "its points are for one core; plan the one that you choose again with --lanes"),
-    ("--pareto", ("--max-slowdown",), "its points are told apart by MACs; limit these with --max-overhead"),
+    ("--pareto", ("--max-slowdown",), "its points differ in MACs; limit these with --max-overhead"),
     ("--method paper", ("--max-overhead", "--max-slowdown", "--pareto"), "the paper's method knows no such limit"),
     (
         "--plan",
         ("--plain", "--alignment", "--pull-input", "--phases", "--phase-layers", "--tile", "--lanes", *_SEARCH),
-        "a plan made before is carried out as it is",
+        "the given plan is used as it is",
     ),
 )
 
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """The options as they were given."""
+    """The planning options as given on the command line."""
 
     ram: int | None
     minimise: str | None
@@ -179,7 +179,7 @@ class PlanOptions:
         return {**found, "--method paper": self.method == "paper"}
 
     def check(self, *, pareto: bool = False, plan: bool = False) -> None:
-        """A usage error where options contradict each other."""
+        """Raises a usage error for options that contradict each other."""
         given = {**self.given, "--pareto": pareto, "--plan": plan}
         for one, others, why in _CONTRADICTIONS:
             for other in others:
@@ -187,7 +187,7 @@ class PlanOptions:
                     raise click.UsageError(f"{one} and {other} contradict each other: {why}.")
 
     def request(self, network: Network) -> PlanRequest:
-        """What is asked of a plan of this network."""
+        """The request for a plan of this network."""
         from ..fusion.by_hand import layer_range, schedule_of
         from ..fusion.request import Method, PlanRequest
         from ..program import FusionSchedule
@@ -202,7 +202,7 @@ class PlanOptions:
             alignment=self.alignment,
             pull_rows=self.pull_rows,
             phases=False if schedules else together or self.phases,
-            schedules=(*schedules, *streamed) if schedules else (),
+            schedules=(*schedules, *streamed) if schedules else None,
             minimise_ram=self.minimise is not None,
             max_overhead=self.max_overhead,
             max_slowdown=self.max_slowdown,
@@ -212,7 +212,7 @@ class PlanOptions:
 
 
 def planning_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options; the command gets them as one `asked`."""
+    """Adds the planning options; the command receives them as one argument, `asked`."""
 
     @wraps(command)
     def collected(**given: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Tables of a plan: its stages, what it needs in all, what each technique saved."""
+"""Tables of a plan: its stages, its totals, and the saving of each technique."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .fusion_groups import how
 
 
 def stages_table(plan: Plan, most: int = 40, time: RunTime | None = None) -> Table:
-    """The stages around the fullest one, when there are many."""
+    """The stages; of many, those around the one with the highest peak."""
     network = plan.network
     live = plan.live_bytes
     title = f"{shown(network.name)}: order and addresses"
@@ -61,8 +61,8 @@ def summary_table(
     whole: Estimate | None = None,
     not_counted: str = "",
 ) -> Table:
-    """The totals; `plain` is the plan to compare with, `core` whose instructions are estimated and `whole` theirs
-    where layers run whole; `not_counted` says why code and stack are not."""
+    """The totals. `plain` is the plan to compare with; `core` the target of the estimate, `whole` the estimate of whole
+    layers. `not_counted` says why code and stack are missing."""
     grid = facts()
     size = text.rounded_size(plan.peak_bytes)
     grid.add_row("peak RAM", f"{text.count(plan.peak_bytes)} B", f"{size}, {plan.quality}")
@@ -88,7 +88,7 @@ def summary_table(
 
 
 def _code_rows(plan: Plan, not_counted: str) -> Iterator[tuple[str, str, str]]:
-    """Stack, RAM in all and flash, as far as they are counted."""
+    """Stack, total RAM and flash, as far as they are known."""
     linked, stack = plan.linked, plan.stack_bytes
     if stack is not None and linked is not None:
         yield "stack", f"{text.count(stack)} B", f"at most, with {shown(linked.compiler)}"
@@ -126,7 +126,7 @@ def _work(plan: Plan) -> str:
 
 
 def trades_table(found: FoundPlan, core: str | None, most: int = 3) -> Table:
-    """What the last bytes cost: plans with some more and some less RAM, and the limit that gives each of the latter."""
+    """Neighbouring trade-offs: plans with somewhat more or less RAM, and the limit that selects each of the latter."""
     chosen = found.plan.peak_bytes
     whole = found.whole.peak_bytes if found.whole else chosen
     above = [trade for trade in found.trades if chosen < trade.peak_bytes <= whole]
@@ -152,7 +152,7 @@ def _limit(trade: TradeOff, caution: float) -> str:
 
 
 def _spread(trades: Sequence[TradeOff], most: int) -> list[TradeOff]:
-    """No more than so many, the first and the last among them."""
+    """At most `most` of them, evenly spread; the first and the last are always included."""
     if len(trades) <= most:
         return list(trades)
     return [trades[round(i * (len(trades) - 1) / (most - 1))] for i in range(most)]

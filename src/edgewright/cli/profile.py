@@ -1,4 +1,4 @@
-"""`edgewright profile`: layer times of a model on this machine, or as a board permits them."""
+"""`edgewright profile`: layer times of a model, measured here or estimated for a board."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`edgewright quantise`: a trained model in int8, and what that costs."""
+"""`edgewright quantise`: converts a trained model to int8 and reports the change in accuracy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`edgewright search`: networks for a board, found by evolution or by a sampler of optuna."""
+"""`edgewright search`: searches networks for a board, by evolution or with an optuna sampler."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def search(
 
 
 def _command(task: Path, seed: int | None, output: Path) -> str:
-    """The line that repeats the search."""
+    """The command that repeats the search."""
     return f"edgewright search {task}" + (f" --seed {seed}" if seed is not None else "") + f" -o {output}"
 
 
 @contextmanager
 def _bar() -> Iterator[Progress]:
-    """A bar of the budget on a terminal, nothing elsewhere."""
+    """A progress bar of the budget on a terminal; nothing elsewhere."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
     bar = Bar(*columns, TimeElapsedColumn(), console=status_console, transient=True)
     bar.disable = not status_console.is_terminal

@@ -1,4 +1,4 @@
-"""`edgewright select`: which point of a front serves a set of requirements best."""
+"""`edgewright select`: picks the point of a front that best serves a set of requirements."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def point_heads(metric: str, has_energy: bool) -> list[str]:
 
 
 def point_cells(point: DesignPoint, metric: str, has_energy: bool) -> tuple[str, ...]:
-    """Name, manner of execution, accuracy, frames a second, RAM, and the energy of a frame where any is known."""
+    """Name, execution mode, accuracy, frames per second, RAM, and energy per frame where it is known."""
     energy = "–" if point.energy_j is None else f"{text.three_digits(1e3 * point.energy_j)} mJ"
     return (
         shown(point.name),

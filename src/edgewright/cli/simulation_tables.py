@@ -1,4 +1,4 @@
-"""`edgewright adapt --environment`: what a simulated day comes to, beside each scenario alone."""
+"""`edgewright adapt --environment`: the results of a simulated day, beside each scenario alone."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ..files import write_atomic
 from ..report.simulation_plot import simulation_svg
 from .common import console, print_json, print_written, shown, table, working
 
-MOST_SWITCHES = 20  # that are listed
-MOST_VIOLATIONS = 5  # of each row of the comparison
+MOST_SWITCHES = 20  # rows of the table of switches
+MOST_VIOLATIONS = 5  # listed per row of the comparison
 
 
 def simulate_environment(
@@ -24,7 +24,7 @@ def simulate_environment(
     as_json: bool,
     delays: Mapping[tuple[str, str], float] | None = None,
 ) -> None:
-    """Simulates the application and prints what came of it; `timeline` gets the picture."""
+    """Simulates the application and prints the results; `timeline` is the file for the picture."""
     with working("simulating"):
         outcome = simulate_application(application, environment, delays)
     if timeline is not None:
@@ -56,7 +56,7 @@ def comparison_table(outcome: SimulationOutcome) -> Table:
 
 
 def switch_table(simulation: Simulation) -> Table:
-    """The first switches, with their delays where they are known."""
+    """The first switches, with their delays if known."""
     is_known = any(one.delay is not None for one in simulation.switches)
     made = table("switches", ">time", "from", "to", *([">delay at worst"] if is_known else []))
     for one in simulation.switches[:MOST_SWITCHES]:
@@ -69,7 +69,7 @@ def switch_table(simulation: Simulation) -> Table:
 
 
 def clock(seconds: float) -> str:
-    """Hours, minutes and seconds since the start, to the millisecond: 1:30:00 or 0:00:02.5."""
+    """Time since the start, to the millisecond: 1:30:00 or 0:00:02.5."""
     minutes, rest = divmod(round(seconds, 3), 60)
     hours, minutes = divmod(int(minutes), 60)
     whole, _, part = f"{rest:.3f}".rstrip("0").partition(".")

@@ -1,4 +1,4 @@
-"""`edgewright run --frames`: a model, or a pipeline in a folder, over many frames on this machine."""
+"""`edgewright run --frames`: runs a model, or a pipeline in a folder, for many frames on this machine."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from .common import console, facts, print_json, print_notes, read_model, shown, 
 from .options import ROUNDINGS
 from .plan_options import PlanOptions
 
-FRAMES = 100  # where a folder is given and no number
-VARIETY = 4  # random frames that are taken in turn
+FRAMES = 100  # for a folder, if no number is given
+VARIETY = 4  # random frames, used in turn
 
 
 def stream(
@@ -76,7 +76,7 @@ def stream(
 
 
 def _check(model: Path, frames: int | None, compare: bool, other: Mapping[str, Any]) -> None:
-    """That what was asked for makes sense with many frames on this machine."""
+    """Raises an error for options that do not apply to many frames on this machine."""
     if compare and frames is None:
         raise InputError("--compare is about many frames: give their number with --frames")
     if other["board"] is not None or other["target"] not in (None, "host"):
@@ -105,7 +105,7 @@ def _plan(network: Network, asked: PlanOptions, plan_file: Path | None) -> Plan:
 
 
 def _feed(network: Network, sample: Mapping[str, Array]) -> dict[str, Array]:
-    """A sample as the model file takes it."""
+    """A sample in the layout of the model file."""
     theirs = file_inputs(network, sample)
     return {name: np.ascontiguousarray(to_file_layout(network, name, value)) for name, value in theirs.items()}
 
@@ -152,13 +152,13 @@ def _print(running: Pipeline, found: RunStatistics, theirs: CompetitorFigures | 
 
 
 def _print_notes(plan: Plan, request: PlanRequest | None, as_json: bool) -> None:
-    """How many stages lanes share, and what it costs where there are more of them than cores."""
+    """Notes how many stages run in lanes, and the cost if there are more lanes than cores."""
     if not as_json:
         print_notes(plan_notes(plan, request))
 
 
 def _busy(found: RunStatistics, lanes: int) -> float:
-    """Cores that computed; lanes that take turns do not make more of them."""
+    """The number of cores that were busy; lanes that take turns on a core count once."""
     return min(found.cores_busy * lanes, float(len(usable_cores())))
 
 
@@ -198,7 +198,7 @@ def _figures(
 
 
 def _workers(deployment: Deployment, found: RunStatistics) -> Table:
-    """What each worker did with its time."""
+    """How each worker spent its time."""
     made = table("workers", "worker", ">cores", "parts", ">frames", ">busy", ">waiting", ">blocked")
     for worker in deployment.workers:
         times = found.workers[worker.name]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from random import Random
 from statistics import mean
+from typing import TypedDict, Unpack
 
 from ..dataflow.cnn.durations import exact_time
 from ..dataflow.deployments.sharing import SlotTurn
@@ -47,6 +48,27 @@ class Churn:
     away_s: float = 10.0  # mean time until a device is back
     detect_s: float = 0.6  # after which frames are sent again
     seed: int = 0
+
+
+class TrafficKeywords(TypedDict, total=False):
+    """The fields of `Traffic` as keywords."""
+
+    every_s: float
+    wan: WanLatency | None
+    churn: Churn | None
+    under_way: int | None
+    shown: int | None
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """How frames arrive at a simulated cluster, and what disturbs it."""
+
+    every_s: float = 0.0  # between frames; 0: as soon as the gateway accepts one
+    wan: WanLatency | None = None
+    churn: Churn | None = None
+    under_way: int | None = None  # frames that the gateway keeps at most, each until its result arrives
+    shown: int | None = None  # the frame of the Gantt chart; by default the one in the middle
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,28 +122,21 @@ def simulate(
     frames: int,
     *,
     times: GivenTimes | None = None,
-    every_s: float = 0.0,
-    wan: WanLatency | None = None,
-    churn: Churn | None = None,
-    shown: int | None = None,
     turns: tuple[SlotTurn, ...] = (),
     wire_bytes: WireBytes | None = None,
     is_judged: bool = False,
-    under_way: int | None = None,
+    **traffic: Unpack[TrafficKeywords],
 ) -> ClusterRun:
-    """Runs frames through a deployment. One arrives every `every_s` seconds, or as soon as the gateway has room.
-
-    At most `under_way` frames are under way: the gateway keeps them until their results are there. `shown` is the frame
-    of the Gantt chart, by default the one in the middle.
-    """
+    """Runs frames through a deployment. `traffic` gives the fields of `Traffic` as keywords."""
     if frames < 1:
         raise InputError(f"a simulation of {frames} frames: ask for at least one")
     timed = unordered(deployment, cluster, times, turns=turns, wire_bytes=wire_bytes, is_judged=is_judged)
+    wan = traffic.get("wan")
     if wan is not None and timed.links is not None:
         links, median = timed.links, exact_time(wan.median_s)
         timed = replace(timed, links=replace(links, delay=lambda a, b: exact_time(links.delay(a, b)) + median))
     sizes = {name: (wire_bytes or _bytes_of(deployment))(fifo) for name, (fifo, _) in timed.senders.items()}
-    run = _Simulation(timed, cluster, frames, every_s, wan, churn, frames // 2 if shown is None else shown, under_way)
+    run = _Simulation(timed, cluster, frames, Traffic(**traffic))
     return run.result(sizes)
 
 
@@ -137,14 +152,12 @@ class _Simulation:
         timed: TimedDeployment,
         cluster: Cluster,
         frames: int,
-        every_s: float,
-        wan: WanLatency | None,
-        churn: Churn | None,
-        shown: int,
-        under_way: int | None,
+        traffic: Traffic,
     ) -> None:
-        self.timed, self.cluster, self.frames, self.wan, self.shown = timed, cluster, frames, wan, shown
-        self.graph = _arriving(timed, every_s, under_way)
+        self.timed, self.cluster, self.frames, self.wan = timed, cluster, frames, traffic.wan
+        self.shown = frames // 2 if traffic.shown is None else traffic.shown
+        self.graph = _arriving(timed, traffic.every_s, traffic.under_way)
+        wan, churn = traffic.wan, traffic.churn
         self.draw = Random(wan.seed if wan else 0)
         self.busy, self.fired = Counter[str](), Counter[str]()
         self.arrivals: list[float] = []

@@ -1,6 +1,6 @@
-"""Everything there is to know about a graph, one step after the other; what is too much for us says so in a note.
+"""Analyses a graph step by step; a note replaces each result that would take too long.
 
-And the same as values that JSON can hold: times are whole numbers, or texts such as "4/3".
+Also converts the results to JSON values: times are integers, or texts such as "4/3".
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from .throughput.latency import Latency, latency
 from .throughput.pareto import EFFORT, Pareto, Point, pareto
 from .throughput.ratio import period
 
-QUICK = EFFORT // 12  # for the fastest capacities among the least: some seconds
-_PER_FIRING = 300  # of a front's effort, for its first step
-_PER_CHANNEL = 20  # and firing, for its first point
+QUICK = EFFORT // 12  # for the fastest of the least capacities: some seconds
+_PER_FIRING = 300  # effort per firing for the first step of a front
+_PER_CHANNEL = 20  # effort per channel and firing for its first point
 
 Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
 class GraphAnalysis:
-    """The answers for one graph; None where one could not be had, which the notes explain.
+    """The results for one graph; None for those that are missing, which the notes explain.
 
-    `buffers` are the least, and of those with the same total the fastest where `is_fastest` says so.
+    `buffers` are the least and, if `is_fastest`, the fastest of those with the same total.
     """
 
     graph: Graph
-    weight: Weight  # in which buffers and occupancy are least
-    inconsistent: str = ""  # why
+    weight: Weight  # the measure in which buffers and occupancy are minimised
+    inconsistent: str = ""  # the reason
     repetitions: Mapping[str, int] = field(default_factory=dict)
     deadlock: Deadlock | None = None
     period: Fraction | None = None  # with channels of any size
@@ -61,18 +61,18 @@ class GraphAnalysis:
 
     @property
     def trouble(self) -> str:
-        """What keeps the graph from running for ever, or nothing."""
+        """What keeps the graph from running forever, or an empty text."""
         return self.inconsistent or (str(self.deadlock) if self.deadlock else "")
 
 
 def usual_weight(graph: Graph) -> Weight:
-    """Bytes where tokens of some channels have none, as in graphs of CNNs, where such channels only keep order."""
+    """Bytes if the tokens of some channels have none, as in graphs of CNNs, where such channels only keep order."""
     sizes = {channel.token_bytes for channel in graph.channels}
     return "bytes" if 0 in sizes and len(sizes) > 1 else "tokens"
 
 
 def analyse(graph: Graph, weight: Weight | None = None, effort: int = QUICK) -> GraphAnalysis:
-    """Whether a graph can run for ever, how fast, and in how little memory.
+    """Liveness, throughput and the smallest buffers of a graph.
 
     `effort` bounds the search for the fastest of the least capacities, in the units of `pareto`.
     """
@@ -87,7 +87,7 @@ def analyse(graph: Graph, weight: Weight | None = None, effort: int = QUICK) -> 
 
 
 def bounded_front(graph: Graph, weight: Weight, effort: int = EFFORT, most_points: int | None = None) -> Pareto:
-    """The front between size and period, unless even its first point is more than the effort can be hoped to allow."""
+    """The front of size and period, unless the effort is too small even for its first point."""
     firings = sum(repetitions(graph).values())
     if firings * max(_PER_FIRING, _PER_CHANNEL * len(graph.channels)) > effort:
         raise Unsupported(
@@ -98,7 +98,7 @@ def bounded_front(graph: Graph, weight: Weight, effort: int = EFFORT, most_point
 
 
 class _Steps:
-    """The steps for a live graph, and the notes that collect on the way."""
+    """The steps for a live graph, with the notes they add."""
 
     def __init__(self, found: GraphAnalysis) -> None:
         self.found = found
@@ -134,7 +134,7 @@ class _Steps:
         )
 
     def _with_fastest(self, found: GraphAnalysis, effort: int) -> GraphAnalysis:
-        """The first point of the front between size and period: least buffers, proven, and the fastest of them."""
+        """The first point of the front of size and period: least buffers, proven, and the fastest of them."""
         front = self._try(
             "fastest of the least buffers", lambda: bounded_front(self.graph, self.weight, effort, most_points=1)
         )
@@ -162,14 +162,14 @@ def _of_point(graph: Graph, weight: Weight, point: Point) -> Buffers:
 
 
 def number(time: Fraction | None) -> int | str | None:
-    """A time as JSON can hold it exactly."""
+    """A time in exact JSON form."""
     if time is None:
         return None
     return int(time) if time.denominator == 1 else str(time)
 
 
 def analysis_to_dict(found: GraphAnalysis) -> dict[str, object]:
-    """Everything that was found, under the names that the command line prints."""
+    """The results with the keys of `--json`."""
     schedule = found.buffers.schedule if found.buffers else None
     return {
         "name": found.graph.name,
@@ -198,7 +198,7 @@ def analysis_to_dict(found: GraphAnalysis) -> dict[str, object]:
 
 
 def front_to_list(front: Pareto, weight: Weight) -> list[list[object]]:
-    """Pairs of size and period, smallest size first."""
+    """Pairs of size and period, by increasing size."""
     return [[point.bytes if weight == "bytes" else point.tokens, number(point.period)] for point in front.points]
 
 

@@ -1,6 +1,6 @@
-"""Cyclo-static dataflow graphs as values: actors that fire in phases, channels that carry tokens between them.
+"""Cyclo-static dataflow graphs: actors that fire in phases, channels that carry tokens between them.
 
-An SDF graph is one in which every actor has one phase (M 2.5).
+In an SDF graph every actor has one phase (M 2.5).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Time = int | Fraction
 
 @dataclass(frozen=True)
 class Rates:
-    """Tokens moved firing after firing: an initial part once, then a cycle for ever."""
+    """Tokens moved by each firing: an initial part once, then a cycle forever."""
 
     cycle: tuple[int, ...]
     initial: tuple[int, ...] = ()
@@ -37,7 +37,7 @@ class Rates:
         return self.initial[firing] if firing < first else self.cycle[(firing - first) % len(self.cycle)]
 
     def upto(self, firings: int) -> int:
-        """Tokens moved by that many firings together, from the first on."""
+        """Total tokens moved by that many firings, from the first on."""
         first = len(self.initial)
         if firings <= first:
             return self._initial_sums[firings]
@@ -60,13 +60,13 @@ class Rates:
 
 @dataclass(frozen=True)
 class Actor:
-    """Fires again and again, going through its phases; firings may overlap in time unless a self-loop forbids it."""
+    """Fires repeatedly, going through its phases; firings may overlap in time unless a self-loop forbids it."""
 
     name: str
     phases: int = 1
-    times: tuple[Time, ...] | None = None  # of the phases, initial ones first; None where unknown
+    times: tuple[Time, ...] | None = None  # of the phases, initial ones first; None if unknown
     initial_phases: int = 0
-    note: str = ""  # what it stands for, in words for people: a layer and its operator
+    note: str = ""  # a description for people: a layer and its operator
 
     def time(self, firing: int) -> Time:
         assert self.times is not None
@@ -83,7 +83,7 @@ class Channel:
     target: str
     production: Rates
     consumption: Rates
-    tokens: int = 0  # there before anything fires
+    tokens: int = 0  # initial tokens
     token_bytes: int = 1
     note: str = ""
 
@@ -93,7 +93,7 @@ class Channel:
 
     @property
     def is_serial(self) -> bool:
-        """Whether it is a self-loop of one token that each firing takes and leaves: firings do not overlap."""
+        """Whether it is a self-loop of one token that each firing takes and returns: firings do not overlap."""
         produced, consumed = self.production, self.consumption
         rates = {*produced.initial, *produced.cycle, *consumed.initial, *consumed.cycle}
         return self.is_self_loop and self.tokens == 1 and rates == {1}
@@ -101,7 +101,7 @@ class Channel:
 
 @dataclass(frozen=True)
 class Graph:
-    """Checked when made: names are unique, ends exist, rates fit the phases of their actors."""
+    """A graph, checked on construction: names are unique, ends exist, rates fit the phases of their actors."""
 
     name: str
     actors: tuple[Actor, ...]
@@ -125,12 +125,12 @@ class Graph:
 
     @cached_property
     def inputs(self) -> Mapping[str, tuple[Channel, ...]]:
-        """For each actor the channels it consumes from, self-loops included."""
+        """For each actor the channels it consumes from, including self-loops."""
         return _grouped(self.actors, [(channel.target, channel) for channel in self.channels])
 
     @cached_property
     def outputs(self) -> Mapping[str, tuple[Channel, ...]]:
-        """For each actor the channels it produces into, self-loops included."""
+        """For each actor the channels it produces into, including self-loops."""
         return _grouped(self.actors, [(channel.source, channel) for channel in self.channels])
 
     @property
@@ -143,7 +143,7 @@ class Graph:
 
     @cached_property
     def time_unit(self) -> int:
-        """The number that makes every execution time a whole one."""
+        """The factor that makes every execution time an integer."""
         times = [time for actor in self.actors for time in actor.times or ()]
         return lcm(*(Fraction(time).denominator for time in times)) if times else 1
 
@@ -201,23 +201,23 @@ def serial_loop(actor: Actor, note: str) -> Channel:
     return Channel(f"{actor.name}.serial", actor.name, actor.name, ones, ones, tokens=1, token_bytes=0, note=note)
 
 
-ROOM = 60  # characters that a name may take in a message
+ROOM = 60  # characters of a name in a message
 
 
 def quoted(name: str) -> str:
-    """The name as messages show it."""
+    """The name as shown in messages."""
     return f"'{shortened(printable(name), ROOM)}'"
 
 
 def labelled(thing: Actor | Channel) -> str:
-    """The name and, where it has one, what it stands for: 'add_3' (Add)."""
+    """The name with its note, if any: 'add_3' (Add)."""
     if not thing.note:
         return quoted(thing.name)
     return f"{quoted(thing.name)} ({shortened(printable(thing.note), ROOM)})"
 
 
 def listed(words: Sequence[str], most: int) -> str:
-    """The words with commas between; the middle of a long list is left out."""
+    """The words separated by commas; a long list is abbreviated in the middle."""
     if len(words) <= most:
         return ", ".join(words)
     head = most - most // 2
@@ -236,10 +236,10 @@ def check_times(graph: Graph) -> None:
 
 
 def fold(graph: Graph) -> Graph:
-    """The graph with every actor's cycle cut to its shortest period: fewer phases that fire alike.
+    """The graph with every actor's cycle cut to its shortest period: fewer, equal phases.
 
-    Firings, tokens and times stay what they were; the cycle only ends sooner (rule of B: an actor that does the same
-    for every row has one phase). Where all actors fold, one iteration is a part of an image.
+    Firings, tokens and times are unchanged; the cycle only ends sooner (rule of B: an actor that does the same for
+    every row has one phase). If all actors fold, one iteration is a part of an image.
     """
     lengths = {actor.name: _period(graph, actor) for actor in graph.actors}
     channels = [

@@ -1,4 +1,4 @@
-"""Which layers run together and how: schedules by hand, the joint search, the paper's exploration, their cost."""
+"""Which layers are fused and how they run: schedules by hand, the joint search, the paper's exploration, their cost."""
 
 from .search import Front, fitting, front, least
 

@@ -1,4 +1,4 @@
-"""Schedules asked for by hand: "conv1..conv3:rows=4" names the layers and the number of parts along an axis."""
+"""Schedules given by hand: "conv1..conv3:rows=4" names the layers and the number of parts along an axis."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from ..program.legal import AXES as WORDS
 from ..program.legal import can_split, known_layers, streaming
 
 FORM = "FIRST..LAST:rows=4"
-STRIPES = "stripes"  # parts along columns, row by row inside; of each band where rows are cut too
+STRIPES = "stripes"  # column stripes that run row by row; within bands if rows are divided too
 AXES = {"rows": ROWS, "columns": COLUMNS, "channels": CHANNELS, STRIPES: COLUMNS}
 
 
 @dataclass(frozen=True, slots=True)
 class TileRequest:
-    """What was asked for: a layer or FIRST..LAST, and into how many parts along which axes, the outermost first."""
+    """A parsed request: a layer or FIRST..LAST, and the number of parts along each axis, the outermost first."""
 
     layers: str
-    parts: tuple[tuple[str, int], ...]  # by the names in `AXES`
+    parts: tuple[tuple[str, int], ...]  # by axis names as in `AXES`
 
     @property
     def by_rows(self) -> bool:
@@ -30,7 +30,7 @@ class TileRequest:
 
 
 def parse_tile(text: str) -> TileRequest:
-    """The request in such a text; which layers there are is not looked at.
+    """Parses such a text; layer names are not checked.
 
     >>> parse_tile("conv1..conv3:rows=2,columns=3").parts
     (('rows', 2), ('columns', 3))
@@ -60,7 +60,7 @@ def _part(text: str, cut: str) -> tuple[str, int]:
 
 
 def layer_range(network: Network, text: str) -> tuple[str, ...]:
-    """The layers that "NAME" or "FIRST..LAST" stands for, in the order of the network, both ends included."""
+    """The layers of "NAME" or "FIRST..LAST", in network order, both ends included."""
     names = list(network.by_name)
     if text in network.by_name:
         return (text,)
@@ -73,7 +73,7 @@ def layer_range(network: Network, text: str) -> tuple[str, ...]:
 
 
 def _ends(network: Network, text: str) -> tuple[str, str]:
-    """The two layer names of FIRST..LAST. Names may contain dots: the split is taken at which both names exist."""
+    """The two layer names of FIRST..LAST. Names may contain dots: the split is where both names exist."""
     at = [i for i in range(len(text)) if text.startswith("..", i)]
     splits = [(text[:i].strip(), text[i + 2 :].strip()) for i in at]
     known = [ends for ends in splits if set(ends) <= set(network.by_name)]
@@ -81,7 +81,7 @@ def _ends(network: Network, text: str) -> tuple[str, str]:
 
 
 def schedule_of(network: Network, tile: TileRequest) -> FusionSchedule:
-    """The schedule of these layers, in parts as even as can be."""
+    """The schedule of these layers, in parts as equal as possible."""
     free = unfused_problem(network, Techniques(), 1).views.free
     layers = tuple(name for name in layer_range(network, tile.layers) if name not in free)
     if not layers:
@@ -94,10 +94,10 @@ def schedule_of(network: Network, tile: TileRequest) -> FusionSchedule:
 
 
 def _even(fused: FusedLayers, split: Split) -> Split:
-    """The split into this many parts, with the end of each part. The sinks of the group must be known for that."""
+    """A split into this many parts, with the end of each. Needs the sinks of the group."""
     (count,) = split.ends
     if not all(can_split(fused.driven(name, split.axis), split.axis) for name in fused.schedule.layers):
-        return split  # refused where schedules are checked, by the layer's name
+        return split  # refused by the check of schedules, which names the layer
     size, what = Tiling(fused, split).size(fused.sinks[0]), WORDS[split.axis]
     if count > size:
         raise InputError(

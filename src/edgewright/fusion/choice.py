@@ -1,8 +1,8 @@
-"""What a search decides about a plan (`PlanChoice`), the plans made from that, and what a search returns."""
+"""A search's decisions about a plan (`PlanChoice`), the plans made from them, and the result of a search."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
@@ -11,6 +11,7 @@ from ..memory import Techniques
 from ..memory import plan as make_plan
 from ..memory.planner import alignment_of, explained, pulled_inputs
 from ..memory.problems import PlanningProblem
+from ..memory.request import PlanRequest
 from ..memory.streamed import unfused_problem
 from ..network import Network
 from ..platform import Board
@@ -22,11 +23,11 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class PlanChoice:
-    """How a network is run: the schedules of fused layers, and where RAM is spent to make the code faster."""
+    """How to run a network: the schedules of fused layers, and where RAM is spent for speed."""
 
     schedules: tuple[FusionSchedule, ...] | None = None  # None: all layers whole
-    no_overlap: frozenset[str] = frozenset()  # layers whose output keeps off the memory of their inputs
-    scratch_bytes: tuple[tuple[str, int], ...] = ()  # scratch of stages, in bytes
+    no_overlap: frozenset[str] = frozenset()  # layers whose output must not overlap their inputs
+    scratch_bytes: tuple[tuple[str, int], ...] = ()  # scratch for stages, in bytes
 
     def with_scratch(self, stage: str, size: int) -> PlanChoice:
         return replace(self, scratch_bytes=tuple(sorted({**dict(self.scratch_bytes), stage: size}.items())))
@@ -35,7 +36,7 @@ class PlanChoice:
         return replace(self, no_overlap=self.no_overlap | layers)
 
     def with_schedule(self, schedule: FusionSchedule) -> PlanChoice:
-        """The choice with this schedule in place of the one for the same layers."""
+        """The choice with this schedule, which replaces the one for the same layers."""
         assert self.schedules is not None
         others = self.schedules
         return replace(self, schedules=tuple(schedule if x.layers == schedule.layers else x for x in others))
@@ -43,7 +44,7 @@ class PlanChoice:
 
 @dataclass(frozen=True)
 class PlannedChoice:
-    """A choice with its plan."""
+    """A choice with its plan and cost."""
 
     choice: PlanChoice
     timed: TimedPlan
@@ -62,22 +63,20 @@ class PlannedChoice:
 
 
 class PlanMaker:
-    """Makes the plan of a choice, each once, and tells what it costs."""
+    """Makes plans of choices, with a cache, and estimates their cost."""
 
     def __init__(
         self,
         network: Network,
         timing: Timing,
-        board: Board | None,
-        alignment: int | None,
-        pull_rows: bool,
-        outside: Collection[str] = (),
+        request: PlanRequest,
+        board: Board | None = None,
         reserved: tuple[str, int] | None = None,
     ) -> None:
-        self.network, self.timing, self.pull_rows = network, timing, pull_rows
+        self.network, self.timing, self.request = network, timing, request
         self._reserved = reserved
-        self._board, self._alignment, self._outside = board, alignment, frozenset(outside)
-        pulled = pulled_inputs(network) if pull_rows else ()
+        self._board, self._alignment, self._outside = board, request.alignment, frozenset(request.outside)
+        pulled = pulled_inputs(network) if request.pull_rows else ()
         self._pulled = tuple(each for each in pulled if each[0] not in self._outside)
         self._known: dict[PlanChoice, PlannedChoice] = {}
 
@@ -87,7 +86,7 @@ class PlanMaker:
 
     @cached_property
     def unfused(self) -> PlanningProblem:
-        """The planning problem in which any layer may still join a fusion group, as those who price groups need it."""
+        """The planning problem in which any layer may still join a fusion group, used to price groups."""
         return unfused_problem(self.network, self.techniques, alignment_of(self.network, self._board, self._alignment))
 
     def make(self, choice: PlanChoice) -> PlannedChoice:
@@ -124,7 +123,7 @@ class PlanMaker:
         )
 
     def explained(self, choice: PlanChoice) -> Plan:
-        """The plan of a choice of whole layers, with what each technique saved."""
+        """The plan of a choice of whole layers, with the savings of each technique."""
         return explained(self.make(choice).plan, self.network, self._techniques(choice))
 
     def _techniques(self, choice: PlanChoice) -> Techniques:
@@ -145,19 +144,19 @@ class PlanMaker:
 
 @dataclass(frozen=True, slots=True)
 class TradeOff:
-    """A plan that the search laid out on its way, reduced to its figures: RAM, MACs, instructions."""
+    """The figures of a plan that the search laid out: RAM, MACs, instructions."""
 
     peak_bytes: int
-    slowdown: float  # estimated instructions beyond those of whole layers, as a share of these
+    slowdown: float  # extra estimated instructions, as a share of those of whole layers
     macs: int
 
 
 @dataclass(frozen=True)
 class FoundPlan:
-    """The plan that a search returns, and the trade-offs of RAM and instructions that it met, most RAM first."""
+    """The plan that a search returns, and the trade-offs of RAM and instructions it found, most RAM first."""
 
     plan: Plan
-    whole: Plan | None = None  # layers whole: what slowdowns are relative to
+    whole: Plan | None = None  # the baseline of slowdowns
     trades: tuple[TradeOff, ...] = ()
 
 
@@ -167,7 +166,7 @@ def trade_off_of(timed: TimedPlan, whole: float) -> TradeOff:
 
 
 def undominated(items: Iterable[Item], figures: Callable[[Item], tuple[float, float]]) -> tuple[Item, ...]:
-    """The items that no other beats in both figures, from the largest first figure to the least."""
+    """The items that no other beats in both figures, by descending first figure."""
     found: list[Item] = []
     for item in sorted(items, key=figures):
         if not found or figures(item)[1] < figures(found[-1])[1]:
@@ -176,7 +175,7 @@ def undominated(items: Iterable[Item], figures: Callable[[Item], tuple[float, fl
 
 
 def undominated_trade_offs(trades: Iterable[TradeOff]) -> tuple[TradeOff, ...]:
-    """Those that no other beats in RAM and instructions, from most RAM to least."""
+    """The trade-offs that no other beats in RAM and instructions, by descending RAM."""
     return undominated(trades, lambda trade: (trade.peak_bytes, trade.slowdown))
 
 
@@ -189,5 +188,5 @@ def interrupted(plan: Plan) -> Plan:
 
 
 def is_interrupted(plan: Plan) -> bool:
-    """Whether the search for the plan was ended by an interrupt."""
+    """Whether the user interrupted the search for the plan."""
     return plan.method.startswith(INTERRUPTED)

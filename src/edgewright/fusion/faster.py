@@ -1,6 +1,6 @@
-"""A plan made faster by spending RAM: scratch for kernels, outputs that do not overlap inputs, more rows in a step.
+"""Makes a plan faster by spending RAM: scratch for kernels, outputs that do not overlap inputs, more rows per step.
 
-Every change is planned in full. The one that saves most instructions for a byte is taken, until the plan meets its
+Every change is planned in full. The change that saves the most instructions per byte is taken, until the plan meets its
 limit or the RAM is used up.
 """
 
@@ -18,30 +18,30 @@ from .choice import PlanChoice, PlanMaker, PlannedChoice
 from .timing import TimedPlan
 
 MOST_ROUNDS = 6
-MOST_MOVES = 5  # tried for real in a round
-WORK = 400  # moves times layers in a round, from where fewer are tried
+MOST_MOVES = 5  # planned in a round
+WORK = 400  # moves times layers in a round; beyond it fewer are tried
 STEPS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64)  # rows
 GAIN_TARGETS = (0.5, 0.85, 0.97)  # shares of the largest possible gain
-MOST_ROOM = 1 << 17  # bytes of scratch that any kernel may want
-LEAST_GAIN = 0.002  # of all instructions: what a change must promise
+MOST_ROOM = 1 << 17  # bytes of scratch that a kernel may use
+LEAST_GAIN = 0.002  # minimum saving of a change, as a share of all instructions
 
 
 @dataclass(frozen=True)
 class Move:
-    """A change of a choice, and the instructions that it is expected to save."""
+    """A change of a choice, and the instructions it is expected to save."""
 
     gain: float
     choice: PlanChoice
 
 
 def speed_up(maker: PlanMaker, choice: PlanChoice, budget: float, below: int) -> PlannedChoice | None:
-    """The choice, changed to take at most `budget` instructions in less than `below` bytes; None where none does."""
+    """A faster choice with at most `budget` instructions in less than `below` bytes; None if there is none."""
     found = fastest(maker, choice, budget, below)
     return found if found.cost <= budget and found.peak < below else None
 
 
 def fastest(maker: PlanMaker, choice: PlanChoice, budget: float, below: int) -> PlannedChoice:
-    """The choice, made faster step by step while it is above the budget of instructions and there is RAM left."""
+    """The choice, made faster step by step while it is above the instruction budget and RAM is left."""
     at = maker.make(choice)
     for _ in range(MOST_ROUNDS):
         if at.peak >= below or at.cost <= budget:
@@ -59,7 +59,7 @@ def fastest(maker: PlanMaker, choice: PlanChoice, budget: float, below: int) -> 
 
 
 def _bytes_per_instruction_saved(found: PlannedChoice, before: PlannedChoice) -> float:
-    """The price of a change: bytes of RAM for each instruction saved."""
+    """The price of a change: bytes of RAM per instruction saved."""
     return max(1, found.peak - before.peak) / (before.cost - found.cost)
 
 
@@ -70,7 +70,7 @@ def _tried(maker: PlanMaker, at: PlannedChoice) -> Iterator[PlannedChoice]:
     for move in moves[:most]:
         try:
             yield maker.make(move.choice)
-        except InputError:  # so many rows cannot be kept together
+        except InputError:  # this many rows cannot be kept
             continue
 
 
@@ -92,7 +92,7 @@ def moves_of(at: PlannedChoice) -> Iterator[Move]:
 
 
 def _scratch_sizes(timed: TimedPlan, index: int, now: float) -> Iterator[tuple[float, int]]:
-    """(instructions saved, bytes) for scratch of a stage: enough for part of the saving, and for all of it."""
+    """(instructions saved, bytes) for scratch of a stage: for part of the saving, and for all of it."""
     ample = timed.steps(index, room=AMPLE)
     words = range(min(timed.plan.largest_gap(index)[2], MOST_ROOM) // 8, MOST_ROOM // 8)
     for share in GAIN_TARGETS:
@@ -102,13 +102,13 @@ def _scratch_sizes(timed: TimedPlan, index: int, now: float) -> Iterator[tuple[f
 
 
 class _Chains:
-    """The chains of layers that run row by row, and their cost with more rows in a step."""
+    """The chains of layers that run row by row, and their cost with more rows per step."""
 
     def __init__(self, timed: TimedPlan, index: int, trace: RowTrace) -> None:
         self.timed, self.index, self.trace = timed, index, trace
 
     def schedules(self, schedule: FusionSchedule) -> Iterator[tuple[float, FusionSchedule]]:
-        """Variants of the schedule with more rows in a step: for each chain alone, and for all together."""
+        """Variants of the schedule with more rows per step: for each chain separately, and for all together."""
         pulled = set(self.timed.plan.pulled)
         each = [self._options(chain) for chain in range(len(self.trace.chains)) if not self._reads(chain, pulled)]
         for options in each:
@@ -124,7 +124,7 @@ class _Chains:
         return any(names & set(by_name[layer].inputs) for layer in self.trace.chains[chain].layers)
 
     def _options(self, index: int) -> list[tuple[float, tuple[str, int]]]:
-        """The least numbers of rows in a step of one chain that save enough, each with the instructions saved."""
+        """The fewest rows per step of one chain that reach each target, with the instructions saved."""
         chain, height = self.trace.chains[index], self.trace.heights[index]
         now = self._cost(index, chain.rows, chain.columns)
         costs = {
@@ -150,7 +150,8 @@ class _Chains:
 
 
 def _changed(schedule: FusionSchedule, changes: list[tuple[str, int]]) -> FusionSchedule:
-    """The schedule with new rows per step, by the last layer of each chain; these chains take all columns at once."""
+    """The schedule with new rows per step, by the last layer of each chain; these chains process all columns at
+    once."""
     rows = {**dict(schedule.rows), **dict(changes)}
     columns = {**dict(schedule.columns), **{name: 0 for name, _ in changes}}
     return replace(schedule, rows=tuple(rows.items()), columns=tuple(columns.items()))

@@ -1,10 +1,9 @@
-"""Which stages of a plan several cores share, and along which axis: those where it saves more cycles than barriers
-cost.
+"""Chooses the stages that several cores share, and the axis: those where it saves more cycles than barriers cost.
 
-The cycles of a core are estimated from multiplications, bytes moved and elements of functions. A lane along rows reads
+The cycles of a core are estimated from multiplications, bytes moved and function evaluations. A lane along rows reads
 all weights and its part of the image; a lane along channels reads its part of the weights and the whole image. Rows are
-contiguous, so that two lanes write to the same cache line only at their common border. Channels are not: they are split
-only where kernels multiply panels of channels, and by whole cache lines, which pays in layers with few rows and many
+contiguous, so two lanes write to the same cache line only at their common border. Channels are not: they are split only
+where kernels multiply panels of channels, and by whole cache lines, which pays in layers with few rows and many
 weights.
 """
 
@@ -27,27 +26,27 @@ from ..program import CHANNELS, ROWS, FusionSchedule, Plan, Saving, Split, even_
 from ..program.legal import problems
 from ..program.plan import room_name
 
-BARRIERS = 2  # that a stage in lanes adds: one before it, one behind
+BARRIERS = 2  # added by a stage in lanes: one before it, one after it
 TECHNIQUE = "parts of layers in lanes"
 
 
 @dataclass(frozen=True, slots=True)
 class CoreSpeed:
-    """What a core does in a cycle, and the cycles that a barrier of several cores takes."""
+    """The performance of a core per cycle, and the cycles of a barrier."""
 
     macs: float
-    narrow: float  # times as many MACs where weights have eight bits
+    narrow: float  # factor for MACs with 8-bit weights
     depthwise: float  # MACs where a sum reads one channel: short sums, whose ends take as long as the products
-    bytes: float  # that come from memory, or go there
-    elements: float  # of a layer that multiplies nothing
-    barrier: float  # with each of the other lanes
-    start: float  # cycles until cores that sleep take part in a run
+    bytes: float  # read from or written to memory
+    elements: float  # of a layer without MACs
+    barrier: float  # per additional lane
+    start: float  # cycles until sleeping cores join a run
     panel: int  # channels that kernels compute together
-    line: int  # bytes of a line of the cache: two cores that write to one of them wait for each other
+    line: int  # bytes of a cache line, on which cores contend
 
 
-# Two threads on cores that are awake meet in a tenth of a microsecond, waiting for the slower comes on top; one that
-# sleeps is there after some tens of microseconds.
+# Threads on running cores synchronise in a tenth of a microsecond, plus the wait for the slower one; a sleeping one
+# needs some tens of microseconds to wake up.
 VECTORS = CoreSpeed(8, narrow=2, depthwise=1, bytes=4, elements=1, barrier=800, start=50_000, panel=16, line=64)
 SCALARS = CoreSpeed(0.5, narrow=1, depthwise=0.25, bytes=1, elements=0.1, barrier=500, start=5000, panel=4, line=1)
 
@@ -64,9 +63,9 @@ def with_lanes(
     target: Target | None = None,
     ram: int | None = None,
 ) -> Plan:
-    """The plan with stages in lanes where that is faster and fits; the plan itself where it is nowhere.
+    """The plan with stages in lanes where that is faster and fits; otherwise the plan itself.
 
-    Buffers inside a stage exist once for each lane: stages for which there is not enough RAM go back to one lane.
+    Buffers inside a stage exist once per lane: stages without enough RAM return to one lane.
     """
     schedules = lane_schedules(network, plan, lanes, target)
     while any(schedule.lanes > 1 for schedule in schedules):
@@ -111,9 +110,9 @@ def _in_one(schedule: FusionSchedule) -> FusionSchedule:
 
 
 def lane_schedules(network: Network, plan: Plan, lanes: int, target: Target | None = None) -> list[FusionSchedule]:
-    """The schedules of all stages: in lanes where that is faster, otherwise as they were.
+    """The schedules of all stages: in lanes where that is faster, otherwise unchanged.
 
-    Where all stages together save less than starting the lanes costs, none runs in lanes.
+    If all stages together save less than starting the lanes costs, none runs in lanes.
     """
     speed = speed_of(target)
     found, gain = _chosen(network, plan, lanes, speed)
@@ -121,11 +120,11 @@ def lane_schedules(network: Network, plan: Plan, lanes: int, target: Target | No
 
 
 def _chosen(network: Network, plan: Plan, lanes: int, speed: CoreSpeed) -> tuple[list[FusionSchedule], float]:
-    """The schedules of all stages, and the cycles that lanes save in total."""
+    """The schedules of all stages, and the total of cycles saved."""
     found: list[FusionSchedule] = []
     gain = 0.0
     for stage in plan.program.stages:
-        if not set(stage.layers) <= network.by_name.keys():  # a copy that the plan makes
+        if not set(stage.layers) <= network.by_name.keys():  # a copy added by the plan
             continue
         schedule = stage.schedule
         if not plan.pulls(stage) and lanes > 1:
@@ -139,7 +138,7 @@ def _chosen(network: Network, plan: Plan, lanes: int, speed: CoreSpeed) -> tuple
 def _schedule_with_lanes(
     network: Network, plan: Plan, schedule: FusionSchedule, lanes: int, speed: CoreSpeed
 ) -> tuple[FusionSchedule, float]:
-    """The schedule in lanes and the cycles that saves; the schedule as it is where lanes are not faster."""
+    """The schedule in lanes and the cycles saved; the unchanged schedule if lanes are not faster."""
     layers = [network.by_name[name] for name in schedule.layers]
     if not schedule.is_whole:
         cycles = sum(_cycles(network, layer, _whole(network, layer), speed) for layer in layers)
@@ -165,7 +164,7 @@ def _barriers(lanes: int, speed: CoreSpeed) -> float:
 
 
 def _splits(network: Network, layer: Layer, lanes: int, speed: CoreSpeed) -> Iterator[Split]:
-    """The splits of a layer into one part for each lane, as equal as possible, along each axis that allows it."""
+    """The splits of a layer into equal parts, one per lane, along each axis that allows it."""
     shape = network.tensors[layer.output].shape
     if len(shape) == 4 and shape[ROWS] > 1:
         ends = even_ends(shape[ROWS], lanes)

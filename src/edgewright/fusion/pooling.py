@@ -1,9 +1,8 @@
-"""Layers fused with the pool that follows: both run a few rows at a time, so the large tensor between them is never
-whole.
+"""Fuses layers with the following pool: both run a few rows at a time, so the large tensor between them is never whole.
 
-The first layers of many networks produce the largest tensors, and a pool follows at once. On a processor with caches
-the fused stage takes as long as the two layers one after the other: weights and rows stay in a core's own cache, no row
-is computed twice, and no row is kept for the next step.
+The first layers of many networks produce the largest tensors, and a pool follows. On a processor with caches the fused
+stage takes as long as the two layers one after the other: weights and rows stay in a core's cache, no row is computed
+twice, and no row is kept for the next step.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from ..network.operators import AvgPool2d, MaxPool2d
 from ..program import ROWS, FusionSchedule, Plan, rows_needed
 from ..program.legal import problems
 
-CACHED = 256 * 1024  # bytes of rows and weights that stay in a core's own cache, of which others have their part
+CACHED = 256 * 1024  # bytes of rows and weights that may stay in a core's own cache
 
 
 def with_pools(network: Network, plan: Plan) -> Plan:
-    """The plan of whole layers, with pools fused to the layers before them where that takes less RAM."""
+    """The plan of whole layers, with pools fused to the layers before them where that saves RAM."""
     schedules = list(pool_schedules(network, plan.free))
     if not schedules:
         return plan
@@ -31,7 +30,7 @@ def with_pools(network: Network, plan: Plan) -> Plan:
 
 
 def pool_schedules(network: Network, free: Collection[str] = ()) -> Iterator[FusionSchedule]:
-    """A schedule for each pair of a convolution or dense layer and a pool that reads each of its rows once."""
+    """A schedule for each convolution or dense layer followed by a pool that reads each of its rows once."""
     for pool in network.layers:
         maker = network.producers.get(pool.inputs[0])
         if maker is None or not network.macs(maker) or not isinstance(pool.op, MaxPool2d | AvgPool2d):
@@ -42,7 +41,7 @@ def pool_schedules(network: Network, free: Collection[str] = ()) -> Iterator[Fus
 
 
 def _schedule(network: Network, maker: Layer, pool: Layer) -> FusionSchedule | None:
-    """The pair row by row, in steps that the cache holds; None where it holds everything, or not even one step."""
+    """The pair row by row, in steps that fit the cache; None if everything fits, or not even one step."""
     between, result = network.tensors[maker.output], network.tensors[pool.output]
     if between.name in network.outputs or len(network.readers[between.name]) > 1 or result.bytes >= between.bytes:
         return None
@@ -51,7 +50,7 @@ def _schedule(network: Network, maker: Layer, pool: Layer) -> FusionSchedule | N
         return None
     room = CACHED - weights_read(network, maker)
     height, given = between.shape[ROWS], result.shape[ROWS]
-    count = given * room // between.bytes  # rows of the result in a step
+    count = given * room // between.bytes  # rows of the result per step
     if not 0 < count < given:
         return None
     return FusionSchedule(

@@ -1,7 +1,7 @@
-"""What layers cost in parts, beyond their cost as a whole: the prices by which routes are compared.
+"""The extra cost of running layers in parts, by which routes are compared.
 
-A price holds for a layer wherever its fusion group begins and ends: it assumes rolling windows, and tiles as large as
-the largest. The plan that is made from a route is estimated anew.
+A layer's price is independent of its fusion group's bounds: it assumes rolling windows, and the largest tile size for
+all tiles. The plan made from a route is estimated again.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from ..kernels.cost.estimate import Costs
 from ..network import Interval, Layer, Network, Region
 from ..program import ROWS, Sweep
 
-ROOM = 1 << 17  # bytes of scratch that any kernel may want
-WORTH = 0.98  # of the instructions without scratch: what it must save to be worth having
+ROOM = 1 << 17  # bytes of scratch that a kernel may use
+WORTH = 0.98  # of the instructions without scratch; scratch must save more than this
 
-Parts = tuple[tuple[int, tuple[Interval, ...]], ...]  # axes, and what of a layer each tile computes along them
+Parts = tuple[tuple[int, tuple[Interval, ...]], ...]  # axes, and the part of a layer that each tile computes along them
 
 
 class Prices:
-    """Extra instructions of a network's layers when they run in parts, and the scratch that makes them least."""
+    """Extra instructions of a network's layers in parts, and the scratch that minimises them."""
 
     def __init__(self, network: Network, costs: Costs) -> None:
         self.network, self.costs = network, costs
@@ -44,16 +44,16 @@ class Prices:
         return self._with_room(name, cost)
 
     def _tight(self, name: str) -> tuple[int, int, int]:
-        """As `by_rows`, of the whole layer when its output does not overlap its input."""
+        """Like `by_rows`, for the whole layer if its output does not overlap its input."""
         return self._with_room(name, lambda room: self._whole(name, CallContext(room=room)))
 
     def _shared(self, name: str, in_planes: bool) -> int:
-        """Extra instructions of the whole layer when its output overlaps its input."""
+        """Extra instructions of the whole layer if its output overlaps its input."""
         context = CallContext(room=0, is_shared=True, sweep=Sweep.CHANNELS if in_planes else Sweep.FORWARD)
         return round(self._whole(name, context) - self._ideal(name))
 
     def tiles(self, layer: Layer, parts: Parts, by_rows: bool, is_summing: bool) -> int:
-        """Extra instructions of the layer in tiles; zero where the estimate lies below that of the whole layer."""
+        """Extra instructions of the layer in tiles; zero if the estimate is below that of the whole layer."""
         context = CallContext(is_circular=by_rows)
         if is_summing:
             cost = self._summed(layer, parts, context)
@@ -72,7 +72,7 @@ class Prices:
         return max(0, round(cost - self._ideal(layer.name)))
 
     def _summed(self, layer: Layer, parts: Parts, context: CallContext) -> float:
-        """Instructions of a layer that adds up its input part by part."""
+        """Instructions of a layer that sums its input part by part."""
         shape = self.network.tensors[layer.output].shape
         bounds, count = list(Region.whole(self.network.shapes(layer)[0]).bounds), 1.0
         for axis, intervals in parts:
@@ -100,7 +100,7 @@ class Prices:
 
 
 def _largest(intervals: tuple[Interval, ...]) -> tuple[Interval, float]:
-    """The largest part, and the number of parts of that size that all parts amount to."""
+    """The largest part, and the number of such parts that all parts amount to."""
     largest = max(intervals, key=lambda part: part[1] - part[0])
     size = max(1, largest[1] - largest[0])
     return largest, sum(max(0, b - a) for a, b in intervals) / size

@@ -1,8 +1,8 @@
-"""All ways to run the fusion groups of an order: whole, by rows, in stripes of columns, in tiles, by channels.
+"""All ways to run the fusion groups of an order: whole, by rows, in column stripes, in tiles, by channels.
 
-What a group needs follows from its end alone: tiles of its last layers say what every layer before computes. So one
-pass from each end backwards prices all its beginnings. Memory is what lies across the group, what comes in and goes
-out whole, and what is kept inside; the real layout confirms it afterwards.
+The memory of a group depends on its end only: tiles of its last layers determine what every earlier layer computes. So
+one backward pass from each end prices all beginnings. The memory is what is live across the group, its inputs and
+outputs, and what is kept inside; the real layout confirms it afterwards.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ STRIPES = (2, 3, 4, 5, 6, 8, 10, 12, 16)
 GRIDS = tuple((n, n) for n in (2, 3, 4, 5)) + tuple((n, 1) for n in (2, 3, 4, 6, 8, 12, 16, 25))
 BANDS = tuple((rows, stripes) for rows in (2, 4, 8) for stripes in (4, 5, 7))  # rows of the first band
 CHANNEL_PARTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25)
-CHANNEL_UNIT = 4  # channels that kernels like to compute together
+CHANNEL_UNIT = 4  # channels that kernels compute together
 LONGEST = 48  # layers of a group in tiles
-CROWDED = 0.75  # of a limit: what inputs and outputs of a group take where they had better share memory, in bands
+CROWDED = 0.75  # of a limit; groups whose inputs and outputs take more should share memory, in bands
 
 
 @dataclass(frozen=True)
 class TilePattern:
-    """How the tiles of a group are cut: parts along axes, and what happens inside of one."""
+    """How the tiles of a group are formed: parts along axes, and the execution inside each."""
 
     parts: tuple[tuple[int, int], ...]  # (axis, how many), outermost first
     by_rows: bool
-    first: int = 0  # rows of the first of the bands around them, which grow twofold; 0 for none
+    first: int = 0  # rows of the first band around them; bands double in size; 0: no bands
 
     @property
     def axes(self) -> tuple[int, ...]:
@@ -58,9 +58,9 @@ def patterns() -> Iterator[TilePattern]:
 
 
 class TilePricer(Pricer):
-    """An order of whole layers, with all ways to cut it into stages and to run each of them.
+    """An order of whole layers, with all ways to divide it into stages and to run each of them.
 
-    The effort of a stage is what it takes in instructions beyond its layers run whole, with all the memory they like.
+    The effort of a stage is its extra instructions relative to whole layers with unlimited memory.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class TilePricer(Pricer):
     ) -> None:
         super().__init__(problem, order)
         self.prices = prices
-        self.most_macs = most_macs  # that a group may compute again
+        self.most_macs = most_macs  # that a group may recompute
         self._row_prices: dict[int, tuple[int, int, int]] = {}
         self._traces: dict[tuple[int, int, tuple[str, ...]], RowWindows] = {}
         self._mixing: dict[int, bool] = {}
@@ -77,14 +77,14 @@ class TilePricer(Pricer):
         return self._by_rows(at)[0]
 
     def _by_rows(self, at: int) -> tuple[int, int, int]:
-        """What the layer at this place costs more row by row without scratch, with it, and how much that is."""
+        """The extra cost of this layer row by row without scratch, with scratch, and the size of the scratch."""
         if at not in self._row_prices:
             layer = self.layers[at]
             self._row_prices[at] = self.prices.by_rows(layer.name, can_sum(self.network, layer))
         return self._row_prices[at]
 
     def whole(self, at: int) -> Candidate:
-        """The layer whole, in the least memory."""
+        """The whole layer in the least memory."""
         cut = super().whole(at)
         if cut.memory == self._alive(at):
             return replace(cut, effort=self.prices.tight(self.names[at])[0])
@@ -92,7 +92,7 @@ class TilePricer(Pricer):
         return replace(cut, effort=self.prices.shared(self.names[at], in_planes))
 
     def with_more_memory(self, at: int) -> Iterator[Candidate]:
-        """The layer whole in more memory than the least: its output off its input, scratch for its kernel."""
+        """The whole layer with more memory: its output separate from its input, scratch for its kernel."""
         least, memory = self.whole(at), self._alive(at)
         tight, ample, room = self.prices.tight(self.names[at])
         is_shared = least.memory < memory
@@ -102,7 +102,7 @@ class TilePricer(Pricer):
             yield replace(least, memory=memory + room, effort=ample, scratch=room, no_overlap=is_shared)
 
     def with_scratch(self, cut: Candidate) -> Candidate | None:
-        """The group by rows with scratch for its kernels, where that makes it faster."""
+        """The group by rows with scratch for its kernels, if that makes it faster."""
         if cut.schedule is None or cut.schedule.splits:
             return None
         prices = [self._by_rows(at) for at in range(cut.first, cut.last)]
@@ -110,7 +110,7 @@ class TilePricer(Pricer):
         return replace(cut, memory=cut.memory + room, effort=effort, scratch=room) if effort < cut.effort else None
 
     def tiled(self, last: int, limit: int) -> list[Candidate]:
-        """The groups in tiles that end right before `last` and stay below the limit, the best of each beginning."""
+        """The groups in tiles that end right before `last` and stay below the limit, the best for each beginning."""
         found: list[Candidate] = []
         seen = set()
         if self.crossing[last] >= limit:
@@ -126,11 +126,11 @@ class TilePricer(Pricer):
         return _undominated(found)
 
     def outside(self, last: int) -> list[tuple[int, int]]:
-        """By beginning, for groups that end there: bytes that lie beside what is kept inside, and how many of them an
+        """For groups that end there, by beginning: the bytes live beside the group's own, and how many of them an
         output may share with an input at most."""
         memory, found = self.crossing[last], list[tuple[int, int]]()
-        read: dict[str, int] = {}  # what dies in the group
-        made = 0  # the largest that it leaves
+        read: dict[str, int] = {}  # tensors that die in the group
+        made = 0  # the largest output
         for first in range(last - 1, -1, -1):
             read |= {root: self.size(root) for root in self.dying[first]}
             memory += sum(self.size(root) for root in self.dying[first])
@@ -144,7 +144,7 @@ class TilePricer(Pricer):
         return found[::-1]
 
     def _splits(self, last: int, pattern: TilePattern) -> tuple[Split, ...] | None:
-        """Where the tiles of the last layer end along each axis; None where it cannot be cut so."""
+        """The ends of the last layer's tiles along each axis; None if it cannot be divided so."""
         layer = self.layers[last - 1]
         tensor = self.network.tensors[layer.output]
         found = []
@@ -154,18 +154,18 @@ class TilePricer(Pricer):
                 return None
             unit = CHANNEL_UNIT if axis == CHANNELS and size >= CHANNEL_UNIT * parts else 1
             found.append(Split(axis, even_ends(size, parts, unit)))
-        if pattern.first:  # each band begins when the input of those before it is free
+        if pattern.first:  # each band begins when the input of the previous ones is free
             height = self._driven(layer, ROWS, pattern) or 0
             ends = (pattern.first << n for n in range(height.bit_length()))
             found.insert(0, Split(ROWS, (*(end for end in ends if end < height), height)))
         return None if any(len(split.ends) < 2 for split in found) else tuple(found)
 
     def _driven(self, layer: Layer, axis: int, pattern: TilePattern) -> int | None:
-        """What the tiles of a last layer are parts of: indices of its output, or of the input that it sums up."""
+        """What the tiles of a last layer divide: its output, or the input that it sums."""
         if pattern.by_rows and not (self.fits[self.at[layer.name]] or can_sum(self.network, layer)):
             return None
         if axis == CHANNELS and can_sum(self.network, layer, CHANNELS):
-            # A reduction that sums them has nothing but its input: rows save as much of it.
+            # A reduction only has its input: rows save as much of it.
             return self.network.tensors[layer.inputs[0]].shape[-1] if len(layer.inputs) > 1 else None
         if axis != CHANNELS and can_sum(self.network, layer):
             return self.network.tensors[layer.inputs[0]].shape[axis]
@@ -184,7 +184,7 @@ class TilePricer(Pricer):
         return list(_Pricing(self, schedule, begin, last, limit).priced())
 
     def traced(self, begin: int, last: int, fused: FusedLayers) -> RowWindows:
-        """The group as it runs row by row; the same for any number of parts, and no less than in bands."""
+        """The group as it runs row by row; the same for any number of parts, and an upper bound for bands."""
         key = begin, last, fused.partial
         if key not in self._traces:
             undivided = replace(fused.schedule, splits=tuple(x for x in fused.schedule.splits if x.axis != ROWS))
@@ -192,7 +192,7 @@ class TilePricer(Pricer):
         return self._traces[key]
 
     def _earliest(self, last: int, pattern: TilePattern) -> int:
-        """The first layer that a group may reach back to."""
+        """The first layer that a group may include."""
         begin = last - 1
         while begin > self.earliest(last):
             layer = self.layers[begin - 1]
@@ -202,11 +202,11 @@ class TilePricer(Pricer):
                 break
             begin -= 1
             if CHANNELS in pattern.axes and self._mixes_channels(begin):
-                break  # it makes some channels of all that it reads: a fan-out, with which a group begins
+                break  # a fan-out computes some channels from all inputs, so it begins a group
         return begin
 
     def _mixes_channels(self, at: int) -> bool:
-        """Whether each channel that the layer computes takes all channels of what it reads."""
+        """Whether each channel of the layer's output depends on all channels of its input."""
         if at not in self._mixing:
             layer = self.layers[at]
             out = Region.whole(self.network.tensors[layer.output].shape)
@@ -217,7 +217,7 @@ class TilePricer(Pricer):
         return self._mixing[at]
 
     def earliest(self, last: int) -> int:
-        """The first layer that any group in tiles may reach back to; rows that are pulled come but once."""
+        """The first layer that any group in tiles may include; pulled rows arrive only once."""
         return max(0, last - LONGEST, *(at + 1 for at in self._pulling if at < last))
 
     @cached_property
@@ -227,7 +227,7 @@ class TilePricer(Pricer):
 
 
 def _undominated(cuts: Sequence[Candidate]) -> list[Candidate]:
-    """For each beginning the cuts that no other beats in memory, MACs and effort."""
+    """For each beginning, the candidates that no other beats in memory, MACs and effort."""
     found: list[Candidate] = []
     best: dict[int, list[Candidate]] = {}
     for cut in sorted(cuts, key=lambda c: (c.memory, c.macs, c.effort)):
@@ -239,7 +239,7 @@ def _undominated(cuts: Sequence[Candidate]) -> list[Candidate]:
 
 
 class _Pricing:
-    """One kind of tiles up to one end: what all its beginnings need."""
+    """One kind of tiles for one end: the needs of all beginnings."""
 
     def __init__(self, pricer: TilePricer, schedule: FusionSchedule, begin: int, last: int, limit: int) -> None:
         self.pricer, self.schedule, self.begin, self.last, self.limit = pricer, schedule, begin, last, limit
@@ -251,13 +251,13 @@ class _Pricing:
         self.lags = band_lags(self.views, self.fused) if schedule.is_banded else {}
 
     def priced(self) -> Iterator[Candidate]:
-        """The group from each beginning, the shortest first; ends where no longer one can be."""
+        """The group from each beginning, the shortest first; stops when no longer group is possible."""
         pricer, last = self.pricer, self.last
         end = pricer.layers[last - 1]
         memory = pricer.crossing[last]
         if end.name in self.fused.partial:
             memory += align_up(sums_bytes(self.network, end), pricer.problem.alignment)
-        live = [0] * (last - self.begin)  # bytes kept inside at each step, where layers run one after the other
+        live = [0] * (last - self.begin)  # bytes kept inside at each step when layers run one after the other
         windows, handed = 0, dict[int, int]()
         trailing = pricer.trailing(self.lags, self.begin, last)
         macs = effort = 0
@@ -287,7 +287,7 @@ class _Pricing:
                 return
             effort += self._effort(layer)
             inside = max(live) if self.trace is None else windows + max(handed.values(), default=0)
-            if pricer.crossing[last] + inside >= self.limit:  # and more inside never helps
+            if pricer.crossing[last] + inside >= self.limit:  # and longer groups only keep more
                 return
             needed = memory + inside - trailing[first - self.begin]
             if last - first > 1 and needed < self.limit:
@@ -296,13 +296,13 @@ class _Pricing:
                     yield Candidate(first, last, needed, effort, schedule, macs)
 
     def _takes_shares(self, schedule: FusionSchedule, end: Layer) -> bool:
-        """Whether channels that the last layer sums up are computed in the group, where that is what is cut."""
+        """Whether channels that the last layer sums are computed in the group, if these are divided."""
         if CHANNELS not in schedule.axes or not can_sum(self.network, end, CHANNELS):
             return True
         return FusedLayers(self.network, schedule, self.views.free).adds_up(end.name)
 
     def _cuts_rest(self, first: int) -> bool:
-        """Whether tiles cut what the group writes over tensors from before it, which then share no memory with it."""
+        """Whether the group's tiles write over tensors from before it, so that they share no memory."""
         pricer = self.pricer
         for root, members in self.inner.items():
             born, last_read = pricer.spans[root]
@@ -314,7 +314,7 @@ class _Pricing:
         return True
 
     def _may_hold(self, first: int, layer: Layer) -> bool:
-        """Whether the layer can be part of the group: cut by the tiles, and driven like the last one."""
+        """Whether the layer can be in the group: divided by the tiles, and driven like the last one."""
         if first == self.last - 1:
             return True
         if layer.name in self.fused.partial or not all(is_cut(tiling, layer.name) for tiling in self.tilings):
@@ -323,7 +323,7 @@ class _Pricing:
         return layer.name not in self.fused.sinks or sizes == {0}
 
     def _kept(self, root: str, members: Sequence[str]) -> int | None:
-        """Bytes kept of a root inside; None where these tensors, which share its memory, are cut differently."""
+        """Bytes kept of a root inside; None if the tensors that share its memory are divided differently."""
         tensor = self.network.tensors[root]
         sizes = list(tensor.shape)
         for tiling in self.tilings:
@@ -339,7 +339,7 @@ class _Pricing:
         return align_up(prod(sizes) * tensor.dtype.bytes, self.pricer.problem.alignment)
 
     def _again(self, layer: Layer) -> int:
-        """MACs of the layer that are computed more than once."""
+        """MACs of the layer that are recomputed."""
         total = self.network.macs(layer)
         factor = 1
         whole = 1
@@ -349,7 +349,7 @@ class _Pricing:
         return total * factor // whole - total
 
     def _effort(self, layer: Layer) -> int:
-        """Instructions that the layer takes more than as a whole."""
+        """Extra instructions of the layer."""
         is_summing = layer.name in self.fused.partial
         shape = self.network.shapes(layer)[0] if is_summing else self.network.tensors[layer.output].shape
         parts = tuple((tiling.split.axis % len(shape), tiling.intervals[layer.name]) for tiling in self.tilings)

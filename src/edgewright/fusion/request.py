@@ -1,106 +1,38 @@
-"""What is asked of a plan (`PlanRequest`), and how it is made: whole layers, rows, tiles by hand, or a search."""
+"""Makes the plan that a `PlanRequest` asks for: whole layers, rows, tiles by hand, or a search."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import replace
 
 from .. import text
 from ..cpsat import has_solver
-from ..errors import EdgewrightError, InputError
+from ..errors import EdgewrightError
 from ..memory import Techniques, fit
 from ..memory import plan as plan_network
 from ..memory.planner import phased_bound
+from ..memory.request import Method, PlanRequest
 from ..network import Network
 from ..platform import Board, load_board
 from ..platform.target import Architecture, Target, chosen_target
-from ..program import FusionSchedule, Plan, Stage
+from ..program import Plan, Stage
 from ..program.techniques import technique
 from ..progress import tell
 from .choice import INTERRUPTED, FoundPlan, is_interrupted
 from .lanes import with_lanes
 from .paper.explore import explore
-from .search import SLOWDOWN, Limits, PlanSearch
+from .search import PlanSearch
 from .whole import find_whole_layers
 
-MOST_LANES = 64
+__all__ = ["Method", "PlanRequest", "find", "fitted_words", "make_plan", "plan_notes"]
+
 UNSOLVED = "no proof that this is the least: exact searches need OR-Tools: pip install 'edgewright[solver]'"
-
-
-class Method(Enum):
-    """Which search chooses the schedules."""
-
-    JOINT = "joint"  # every way to run every group of layers at once
-    PAPER = "paper"  # buffer by buffer, tiles alone (S 4.3.3)
-
-
-@dataclass(frozen=True)
-class PlanRequest:
-    """What a plan should be like. By default: whole layers in the least RAM.
-
-    A limit on extra work, `minimise_ram` or a `method` asks for a search: the least extra work that fits `ram` or the
-    board, or the least RAM where nothing must fit or `minimise_ram` says so. Limits are shares: 0.05 for 5 % more.
-    """
-
-    ram: int | None = None
-    plain: bool = False
-    alignment: int | None = None
-    pull_rows: bool = False
-    phases: bool | tuple[str, ...] = False
-    schedules: tuple[FusionSchedule, ...] = ()
-    minimise_ram: bool = False
-    max_overhead: float | None = None
-    max_slowdown: float | None = None
-    method: Method | None = None
-    lanes: int = 1  # cores that share the work of a stage, where that pays
-    outside: tuple[str, ...] = ()  # inputs and outputs in the caller's memory
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.lanes <= MOST_LANES:
-            raise InputError(f"{self.lanes} lanes cannot share the work: give a number from 1 to {MOST_LANES}")
-        if sum(map(bool, (self.plain, self.phases, self.schedules, self.is_search))) > 1:
-            raise InputError(
-                "a plan is plain, by rows (phases), in tiles by hand (schedules) or searched for: one of these"
-            )
-        if any(limit is not None and not 0 <= limit < float("inf") for limit in (self.max_overhead, self.max_slowdown)):
-            raise InputError("a limit on extra work is a share from 0, such as 0.05 for 5 %")
-        if self.method is Method.PAPER and not self.limits == (None, None):
-            raise InputError("the paper's method knows no limit on extra work: leave the limit out, or search jointly")
-        if self.method is Method.PAPER and self.outside:
-            raise InputError("the paper's method has all buffers in its own memory: leave `outside` out")
-
-    @property
-    def limits(self) -> tuple[float | None, float | None]:
-        return self.max_overhead, self.max_slowdown
-
-    @property
-    def least_limits(self) -> tuple[float | None, float | None]:
-        """The limits of a search for the least RAM. Unless the request says otherwise: no extra MACs, and about the
-        time of whole layers.
-
-        A request that allows extra MACs also allows the instructions that they take.
-        """
-        overhead, slowdown = self.limits
-        if slowdown is None:
-            return overhead or 0.0, max(SLOWDOWN, overhead or 0.0)
-        return overhead, slowdown
-
-    @property
-    def may_be_fitted(self) -> bool:
-        """Whether less RAM leads to another plan, because the request leaves open how layers run."""
-        is_fixed = self.plain or self.phases or self.schedules or self.minimise_ram
-        return not is_fixed and self.method is not Method.PAPER
-
-    @property
-    def is_search(self) -> bool:
-        return self.minimise_ram or self.method is not None or self.limits != (None, None)
 
 
 def make_plan(
     network: Network, request: PlanRequest, board: Board | None = None, target: Target | str | None = None
 ) -> Plan:
-    """The plan that was asked for. Instructions are those of `target`, or else of the board's target."""
+    """The plan for the request. Instructions are those of `target`, or else of the board's target."""
     return find(network, request, board, target).plan
 
 
@@ -112,10 +44,10 @@ def find(
     *,
     explain: bool = True,
 ) -> FoundPlan:
-    """The plan that was asked for, and the alternatives that the search found.
+    """The plan for the request, and the alternatives that the search found.
 
-    With `explain`, plans of whole layers tell what each technique saved, and a plan that pulls rows notes where holding
-    the inputs would take less RAM.
+    With `explain`, plans of whole layers report the savings of each technique, and a plan that pulls rows notes where
+    holding the inputs would take less RAM.
     """
     found = _found(network, request, board, target, explain)
     if request.lanes > 1:
@@ -124,7 +56,7 @@ def find(
     plan = found.plan
     bare = Techniques(outside=frozenset(request.outside))
     if not explain or not request.pull_rows or plan.peak_bytes <= phased_bound(network, bare, plan.alignment):
-        return found  # nothing is pulled, or no plan that holds the inputs could do with less
+        return found  # nothing is pulled, or no plan that holds the inputs needs less
     resident = _found(network, replace(request, pull_rows=False), board, target, explain).plan.peak_bytes
     told = replace(plan, resident_bytes=resident if resident < plan.peak_bytes else None)
     return replace(found, plan=told)
@@ -133,46 +65,28 @@ def find(
 def _found(
     network: Network, request: PlanRequest, board: Board | None, target: Target | str | None, explain: bool
 ) -> FoundPlan:
-    if request.plain or request.phases or request.schedules:
-        plan = plan_network(
-            network,
-            board,
-            plain=request.plain,
-            alignment=request.alignment,
-            pull_rows=request.pull_rows,
-            phases=request.phases,
-            schedules=request.schedules or None,
-            outside=request.outside,
-            explain=explain,
+    if request.is_by_hand:
+        return FoundPlan(
+            plan_network(network, board, replace(request, schedules=request.schedules or None), explain=explain)
         )
-        return FoundPlan(plan)
     if request.method is Method.PAPER:
         return FoundPlan(explore(network, board=board, alignment=request.alignment, pull_rows=request.pull_rows).plan)
     core = chosen_target(board, target)
     ram = None if request.minimise_ram else request.ram or _largest(board)
     if not request.is_search:
         tell("planning whole layers")
-        whole = find_whole_layers(
-            network,
-            board,
-            alignment=request.alignment,
-            pull_rows=request.pull_rows,
-            target=core,
-            explain=explain,
-            outside=request.outside,
-        )
+        whole = find_whole_layers(network, board, request, target=core, explain=explain)
         if ram is None or fit(whole.plan, board, request.ram).ram_fits:
             return whole
-    limits = Limits(*(request.limits if ram is not None else request.least_limits))
-    search = PlanSearch(network, board, request.alignment, request.pull_rows, core, limits, ram or 0, request.outside)
+    search = PlanSearch(network, request if ram is not None else request.with_usual_limits, board, core, room=ram or 0)
     return search.least() if ram is None else search.fitting(ram)
 
 
 def fitted_words(plan: Plan, request: PlanRequest) -> str:
-    """What was done without being asked so that the plan fits, as a phrase; empty where nothing was."""
+    """A phrase on what was done automatically to make the plan fit; empty if nothing was."""
     divided = [stage for stage in plan.program.stages if not stage.schedule.is_undivided]
     stages = [stage for stage in divided if not _is_only_pulling(plan, stage)]
-    if request.plain or request.phases or request.schedules or request.is_search or not stages:
+    if request.is_by_hand or request.is_search or not stages:
         return ""
     how = " and ".join(dict.fromkeys(technique(plan, stage).label for stage in stages))
     extra = plan.macs / max(1, plan.macs_plain) - 1
@@ -186,7 +100,7 @@ def _is_only_pulling(plan: Plan, stage: Stage) -> bool:
 
 
 def plan_notes(plan: Plan, request: PlanRequest | None) -> tuple[str, ...]:
-    """Sentences about how the plan was found; `request` is None for a plan that was loaded."""
+    """Notes about the search for the plan; `request` is None for a plan that was loaded."""
     asked = plan.lanes if request is None else request.lanes
     lanes = _lane_words(plan, asked) if asked > 1 else ""
     interrupted = f"the search for the plan was {INTERRUPTED}" if is_interrupted(plan) else ""
@@ -195,7 +109,7 @@ def plan_notes(plan: Plan, request: PlanRequest | None) -> tuple[str, ...]:
 
 
 def _lane_words(plan: Plan, asked: int) -> str:
-    """How many stages run in lanes, and what it costs where there are more lanes than cores."""
+    """How many stages run in lanes, and the cost if there are more lanes than cores."""
     shared = sum(stage.schedule.lanes > 1 for stage in plan.program.stages)
     if not shared:
         return f"no stage is worth sharing among {asked} lanes: barriers would cost more than they save"
@@ -209,13 +123,13 @@ def _lane_words(plan: Plan, asked: int) -> str:
 
 
 def _cores(plan: Plan) -> int | None:
-    """The cores of what the plan is for, where that is known."""
+    """The number of cores of the plan's hardware, if known."""
     if plan.board is None:
         is_here = plan.target is None or plan.target.architecture is Architecture.HOST
         return len(os.sched_getaffinity(0)) if is_here and hasattr(os, "sched_getaffinity") else None
     try:
         return max(processor.count for processor in load_board(plan.board).processors)
-    except EdgewrightError:  # a board of somebody's own, of which the plan knows the name alone
+    except EdgewrightError:  # a board file of the user's: the plan only knows its name
         return None
 
 

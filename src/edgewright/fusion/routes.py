@@ -1,7 +1,7 @@
-"""Routes through the cuts of an order: which fusion group follows which, at the least extra work within a memory limit.
+"""Routes through the cuts of an order: a sequence of stages with the least extra work within a memory limit.
 
 Peak RAM is a maximum over stages and extra work is a sum, so for each limit the best route is a shortest path over the
-cuts that stay within it. Lowering the limit step by step gives every point of the front of RAM against work.
+candidates within it. Lowering the limit step by step gives every point of the front of RAM against work.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from .choice import PlanChoice
 from .prices import Prices
 from .pricing import TilePricer
 
-LOWEST = 0.4  # of the peak by rows: what tiles may hope for
-ROOMY = 0.001  # instructions for each MAC of the network: what a stage that fills the limit is taken to cost
-FINER = 0.99  # of the last peak: where the next point of a front may lie
+LOWEST = 0.4  # of the peak by rows: the least that tiles may reach
+ROOMY = 0.001  # instructions per MAC of the network: assumed cost of a stage that fills the limit
+FINER = 0.99  # of the last peak, for the next point of a front
 _UNLIMITED = 1 << 60
 
 
@@ -37,7 +37,7 @@ class Route:
 
     @property
     def macs(self) -> int:
-        """MACs that are computed more than once."""
+        """MACs that are recomputed."""
         return sum(cut.macs for cut in self.cuts)
 
     @property
@@ -51,11 +51,11 @@ class Route:
 
 
 class Routes:
-    """All routes of a network. Groups in tiles are priced only when a limit cannot be met without them.
+    """All routes of a network. Groups in tiles are priced only if a limit cannot be met without them.
 
-    `room` is memory that is available anyway: routes within it are considered even where others need less. No plan
-    needs less than `bound`: layers that run whole in it need no group. Groups that recompute more than `most_macs` are
-    left out.
+    `room` is memory that is available anyway: routes within it are considered even if others need less. `bound` is a
+    lower bound for all plans: layers that run whole within it need no group. Groups that recompute more than
+    `most_macs` are left out.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Routes:
         pricer = self.pricer
         wholes = [[pricer.whole(at)] for at in range(len(pricer.layers))]
         limit = max(self.room, self.by_rows.peak)
-        # What is only worth having with more memory need not be longer than what is worth having with less.
+        # Candidates that only pay with more memory need not be longer than those that pay with less.
         reach = min(limit, self.by_rows.peak)
         found = pricer.arriving(wholes, limit, max(int(self.by_rows.peak * LOWEST), self.bound), reach)
         for at, ending in enumerate(found):
@@ -91,7 +91,7 @@ class Routes:
         return Route(tuple(self.pricer.best()))
 
     def reach(self, limit: int) -> bool:
-        """Prices the groups in tiles that may lead below the limit, and says whether there are any."""
+        """Prices the groups in tiles that may get below the limit; returns whether there are any."""
         for at in self._stuck(limit):
             ends = [last for last in range(at + 1, len(self._outside)) if self._lightest(at, last) <= limit]
             for last in ends:
@@ -110,12 +110,12 @@ class Routes:
         return [at for at, covering in enumerate(accumulate(change[:-1])) if not covering]
 
     def _lightest(self, at: int, last: int) -> int:
-        """The least bytes outside any group that contains this layer and ends right before `last`."""
+        """The fewest bytes outside any group that contains this layer and ends right before `last`."""
         return min(self._outside[last][self.pricer.earliest(last) : at + 1], default=_UNLIMITED)
 
     @cached_property
     def _outside(self) -> list[list[int]]:
-        """Lower bounds, by end and beginning, of the bytes that are live beside a group, whatever it keeps inside."""
+        """Lower bounds, by end and beginning, of the bytes live beside a group."""
         ends = range(1, len(self._free) + 1)
         return [[], *([memory - shared for memory, shared in self.pricer.outside(last)] for last in ends)]
 
@@ -129,10 +129,10 @@ class Routes:
         return sum(map(len, self.arriving))
 
     def cheapest(self, limit: int, is_roomy: bool = False, without: Collection[StageKey] = ()) -> Route | None:
-        """The route within the limit with the least extra MACs, and among these with the least extra instructions.
+        """The route within the limit with the least extra MACs, and among these the fewest extra instructions.
 
-        With `is_roomy`, stages that need less memory are preferred where that costs hardly more: chains of outputs that
-        trail their inputs often cannot be laid out as tightly as they are priced. Stages in `without` are not used.
+        With `is_roomy`, stages that need less memory are preferred if that costs little: chains of overlapping outputs
+        often cannot be laid out as tightly as they are priced. Stages in `without` are not used.
         """
         fee = ROOMY * self.network.total_macs / max(1, limit) if is_roomy else 0.0
         best: list[tuple[int, float] | None] = [(0, 0)]
@@ -168,11 +168,12 @@ class Routes:
         return PlanChoice(tuple(schedules) or None, frozenset(no_overlap), tuple(sorted(scratch)))
 
     def front(self) -> Iterator[Route]:
-        """Routes with ever lower peaks, from the one without tiles on, each with the least extra MACs for its peak."""
+        """Routes with decreasing peaks, starting with the one without tiles, each with the least extra MACs for its
+        peak."""
         route: Route | None = self.by_rows
         while route is not None:
             yield route
-            # A little finer than what people would tell apart; below that, the very next one.
+            # Slightly finer than people would distinguish; below that, the very next one.
             limits = (min(int(route.peak * FINER), route.peak - 1), route.peak - 1)
             route = next((found for limit in limits if (found := self.below(limit))), None)
 

@@ -6,7 +6,7 @@ its plan.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -19,6 +19,7 @@ from ..memory import plan as make_plan
 from ..memory.fit import dominating
 from ..memory.planner import alignment_of, least_bound
 from ..memory.pricing import StageKey
+from ..memory.request import USUAL_SLOWDOWN, PlanRequest
 from ..memory.row_windows import pullable
 from ..network import Network
 from ..platform import Board, boards_with
@@ -43,37 +44,22 @@ from .routes import Route, Routes
 from .timing import Timing
 from .whole import fastest_whole_layers
 
-TRIES = 12  # routes that are laid out at most when one is wanted
-BETWEEN = 8  # limits between the peak by rows and that of whole layers for which routes are looked for
-MANY = 4  # plans from which on several processes make them
-MANY_LAYERS = 200  # with more, the last bytes take minutes
-LARGE = 40  # layers from which on that pays
-DETOURS = 2  # around stages that need more than was priced
+TRIES = 12  # routes laid out at most for one plan
+BETWEEN = 8  # limits between the peak by rows and that of whole layers, each with its own route
+MANY = 4  # plans; from here on parallel processes make them
+MANY_LAYERS = 200  # with more layers, the last bytes take minutes
+LARGE = 40  # layers from which on parallel processes pay
+DETOURS = 2  # around stages that need more than priced
 LAYOUT_SLACK = 1.05  # times the priced peak; a larger layout is tried again with more room
-SLOWDOWN = 0.10  # of whole layers' instructions: what is no great loss
 JOINT = "joint search: the cheapest route through all priced ways"
 
 
 @dataclass(frozen=True)
 class Front:
-    """Plans none of which is better than another in both RAM and extra work, from most RAM to least."""
+    """Pareto-optimal plans of RAM and extra work, from most RAM to least."""
 
     plans: tuple[Plan, ...]
     plain: Plan  # order and layout only
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How much a plan may cost beyond running every layer once and whole, as shares; None for no limit."""
-
-    overhead: float | None = None  # of MACs
-    slowdown: float | None = None  # of estimated instructions
-
-    def macs(self, network: Network) -> int | None:
-        return None if self.overhead is None else int(network.total_macs * self.overhead)
-
-    def allow_macs(self, plan: Plan) -> bool:
-        return self.overhead is None or plan.macs <= plan.macs_plain * (1 + self.overhead)
 
 
 def front(
@@ -87,13 +73,14 @@ def front(
     target: Target | str | None = None,
 ) -> Front:
     """The Pareto front of RAM against MACs, thinned to a given number of plans."""
-    search = PlanSearch(network, board, alignment, pull_rows, target, Limits(max_overhead))
-    limit = search.limits.macs(network)
+    request = PlanRequest(alignment=alignment, pull_rows=pull_rows, max_overhead=max_overhead)
+    search = PlanSearch(network, request, board, target)
+    limit = request.extra_macs(network)
     plans = [search.least_whole.plan, search.by_rows.plan]
     try:
         with keeping_best():
             routes = [route for route in search.routes.front() if limit is None or route.macs <= limit][1:]
-            if len(routes) > most:  # of those with the same MACs the last
+            if len(routes) > most:  # of routes with the same MACs the last
                 routes = list({route.macs: route for route in routes}.values())
             for plan in search.plans(_spread(routes, most)):
                 plans.append(plan)
@@ -116,11 +103,13 @@ def least(
 ) -> Plan:
     """The plan with the least RAM whose extra work stays within the limits.
 
-    Instructions are estimated for the target, relative to whole layers. When the user interrupts the search, the best
-    plan found so far is returned.
+    Instructions are estimated for the target, relative to whole layers. If the user interrupts the search, the best
+    plan so far is returned.
     """
-    limits = Limits(max_overhead, max_slowdown)
-    return PlanSearch(network, board, alignment, pull_rows, target, limits).least().plan
+    request = PlanRequest(
+        alignment=alignment, pull_rows=pull_rows, max_overhead=max_overhead, max_slowdown=max_slowdown
+    )
+    return PlanSearch(network, request, board, target).least().plan
 
 
 def fitting(
@@ -134,9 +123,11 @@ def fitting(
     max_slowdown: float | None = None,
     target: Target | str | None = None,
 ) -> Plan:
-    """The plan with the least extra work that fits the RAM; where none does, an error names the least RAM possible."""
-    limits = Limits(max_overhead, max_slowdown)
-    return PlanSearch(network, board, alignment, pull_rows, target, limits, ram).fitting(ram).plan
+    """The plan with the least extra work that fits the RAM; if there is none, an error gives the least RAM possible."""
+    request = PlanRequest(
+        alignment=alignment, pull_rows=pull_rows, max_overhead=max_overhead, max_slowdown=max_slowdown
+    )
+    return PlanSearch(network, request, board, target, room=ram).fitting(ram).plan
 
 
 class PlanSearch:
@@ -145,25 +136,23 @@ class PlanSearch:
     def __init__(
         self,
         network: Network,
-        board: Board | None,
-        alignment: int | None,
-        pull_rows: bool,
-        target: Target | str | None,
-        limits: Limits,
+        request: PlanRequest,
+        board: Board | None = None,
+        target: Target | str | None = None,
+        *,
         room: int = 0,
-        outside: Collection[str] = (),
         reserved: tuple[str, int] | None = None,
         timing: Timing | None = None,
     ) -> None:
-        self.network, self.limits, self.pull_rows = network, limits, pull_rows
-        self.maker = PlanMaker(network, timing or Timing(target), board, alignment, pull_rows, outside, reserved)
-        self._unit, self._room = alignment_of(network, board, alignment), room
+        self.network, self.request = network, request
+        self.maker = PlanMaker(network, timing or Timing(target), request, board, reserved)
+        self._unit, self._room = alignment_of(network, board, request.alignment), room
         self.whole = fastest_whole_layers(self.maker)
-        self._streamed: list[PlannedChoice] = []  # once it was asked for
+        self._streamed: list[PlannedChoice] = []  # when first requested
 
     @cached_property
     def least_whole(self) -> PlannedChoice:
-        """Whole layers in the least RAM, whatever sharing memory costs."""
+        """Whole layers in the least RAM, regardless of speed."""
         return self.maker.make(PlanChoice())
 
     @cached_property
@@ -175,31 +164,31 @@ class PlanSearch:
     @cached_property
     def routes(self) -> Routes:
         prices = Prices(self.network, self.maker.timing.costs(self.network))
-        room = max(self._room, self.whole.peak if self.limits.slowdown is not None else 0)
-        macs = self.limits.macs(self.network)
+        room = max(self._room, self.whole.peak if self.request.max_slowdown is not None else 0)
+        macs = self.request.extra_macs(self.network)
         return Routes(self.maker.unfused, prices, room, macs, self.bound)
 
     @cached_property
     def bound(self) -> int:
-        """Bytes that no plan can do without, however layers are cut."""
+        """A lower bound in bytes for every plan."""
         return least_bound(self.network, self.maker.techniques, self._unit)
 
     @property
     def enough(self) -> int:
-        """A peak that is not worth going below: the bound, and in large networks a thousandth more."""
+        """A peak that is good enough: the bound, and in large networks 0.1 % more."""
         return self.bound + (self.bound // 1000 if len(self.network.layers) > MANY_LAYERS else 0)
 
     @property
     def budget(self) -> float:
         """The number of instructions that a plan may take."""
-        slowdown = self.limits.slowdown
+        slowdown = self.request.max_slowdown
         return float("inf") if slowdown is None else self.maker.timing.within(self.whole.cost, slowdown)
 
     def allows(self, found: PlannedChoice) -> bool:
-        return self.limits.allow_macs(found.plan) and found.cost <= self.budget
+        return self.request.allows_macs(found.plan) and found.cost <= self.budget
 
     def fitting(self, ram: int) -> FoundPlan:
-        """The plan with the least extra work that fits; an error that says the least possible where none does."""
+        """The plan with the least extra work that fits; if there is none, an error gives the least RAM possible."""
         for found in self.cheapest_first(ram):
             if found.peak <= ram and self.allows(found):
                 return self._found(found.plan)
@@ -207,11 +196,11 @@ class PlanSearch:
         if best.plan.peak_bytes <= ram:
             return best
         if is_interrupted(best.plan):
-            raise KeyboardInterrupt  # nothing that fits was found, and the search is incomplete
-        raise Infeasible(_too_small(best.plan, ram, self.limits, self))
+            raise KeyboardInterrupt  # no plan that fits was found, and the search is incomplete
+        raise Infeasible(_too_small(best.plan, ram, self))
 
     def least(self) -> FoundPlan:
-        """The least peak over the routes within the limits: the most promising are laid out, lowest first."""
+        """The least peak over the routes within the limits; the most promising are laid out, lowest first."""
         best = self.whole
         try:
             with keeping_best():
@@ -225,7 +214,7 @@ class PlanSearch:
     def _found(self, plan: Plan) -> FoundPlan:
         """The plan, together with the other plans that were laid out."""
         made = [*self.maker.all_made, *(found.timed for found in self._streamed)]
-        allowed = [trade_off_of(timed, self.whole.cost) for timed in made if self.limits.allow_macs(timed.plan)]
+        allowed = [trade_off_of(timed, self.whole.cost) for timed in made if self.request.allows_macs(timed.plan)]
         own = trade_off_of(self.maker.timed(plan), self.whole.cost)
         others = [trade for trade in allowed if trade.peak_bytes != own.peak_bytes]
         return FoundPlan(plan, self.whole.plan, undominated_trade_offs([*others, own]))
@@ -244,7 +233,7 @@ class PlanSearch:
             if route.peak >= best.peak or best.peak <= self.enough:
                 return
             found = self._laid_out(route)
-            if not self.limits.allow_macs(found.plan):
+            if not self.request.allows_macs(found.plan):
                 continue
             if found.cost > self.budget:
                 hasty = speed_up(self.maker, found.choice, self.budget, best.peak)
@@ -255,7 +244,7 @@ class PlanSearch:
                 yield (best := self._explained(found))
 
     def _laid_out(self, route: Route) -> PlannedChoice:
-        """The plan of a route, or of the best alternative one where the layout needs far more RAM than estimated."""
+        """The plan of a route, or of the best alternative if the layout needs far more RAM than estimated."""
         best = self.candidate(route)
         for other in self._detours(route):
             if best.peak <= LAYOUT_SLACK * route.peak:
@@ -281,9 +270,9 @@ class PlanSearch:
 
     def _promising(self) -> list[Route]:
         """Routes in the order of their estimated peak, lowest first."""
-        allowed = self.limits.macs(self.network)
+        allowed = self.request.extra_macs(self.network)
         low = [route for route in self.routes.front() if allowed is None or route.macs <= allowed][::-1]
-        if self.limits.slowdown is None:
+        if self.request.max_slowdown is None:
             return low[:TRIES]
         start, end = (low[-1] if low else self.routes.by_rows).peak, self.whole.peak
         limits = [round(start * (end / max(1, start)) ** (n / BETWEEN)) for n in range(1, BETWEEN + 1)]
@@ -292,12 +281,12 @@ class PlanSearch:
         return _spread(list(found), TRIES)
 
     def cheapest_first(self, ram: int) -> Iterator[PlannedChoice]:
-        """Plans that should fit the RAM, in order of preference: whole layers first, unless these are slow."""
+        """Plans that should fit the RAM, in order of preference: whole layers first, unless they are slow."""
         yield self.whole
         slow = None
         if self.least_whole.peak <= ram:
             shared = self._within(self.least_whole, ram)
-            if shared.cost <= self.maker.timing.within(self.whole.cost, SLOWDOWN):
+            if shared.cost <= self.maker.timing.within(self.whole.cost, USUAL_SLOWDOWN):
                 yield shared
             slow = shared
         for found in self._along_routes(ram):
@@ -308,7 +297,7 @@ class PlanSearch:
             yield slow
 
     def _along_routes(self, ram: int) -> Iterator[PlannedChoice]:
-        """Plans of routes that should fit the RAM, those with the least extra work before others."""
+        """Plans of routes that should fit the RAM, by increasing extra work."""
         limit = ram
         for _ in range(TRIES):
             route = self.routes.below(limit)
@@ -319,8 +308,8 @@ class PlanSearch:
             limit = min(limit, route.peak) - max(1, found.peak - ram)
 
     def _within(self, found: PlannedChoice, ram: int) -> PlannedChoice:
-        """The plan made faster with the RAM that is left, where it is above the limit of instructions."""
-        budget = self.maker.timing.within(self.whole.cost, SLOWDOWN)
+        """The plan made faster with the remaining RAM, if it exceeds the instruction limit."""
+        budget = self.maker.timing.within(self.whole.cost, USUAL_SLOWDOWN)
         if found.cost <= budget or found.peak > ram:
             return found
         return fastest(self.maker, found.choice, budget, ram + 1)
@@ -334,13 +323,13 @@ class PlanSearch:
         return replace(found, timed=replace(found.timed, plan=replace(found.plan, method=method)))
 
     def plans(self, routes: Sequence[Route]) -> Iterator[Plan]:
-        """The plans of several routes; many large ones are divided over processes."""
+        """The plans of several routes; many large ones are made in parallel processes."""
         choices = [self.routes.choice(route) for route in routes]
         plans: Iterable[Plan]
         if len(routes) < MANY or len(self.network.layers) < LARGE:
             plans = (self.maker.make(choice).plan for choice in choices)
         else:
-            light = without_weights(self.network)  # weights need not travel
+            light = without_weights(self.network)  # weights need not be sent to processes
             found = Parallel(n_jobs=-1)(delayed(self.maker.plan)(choice, light) for choice in choices)
             plans = [replace(plan, program=replace(plan.program, network=self.network)) for plan in found]
         for plan in plans:
@@ -348,18 +337,18 @@ class PlanSearch:
 
 
 def _spread(routes: Sequence[Route], most: int) -> list[Route]:
-    """At most so many of the routes, evenly spread; the first and the last are always among them."""
+    """At most `most` of the routes, evenly spread, including the first and the last."""
     if len(routes) <= most:
         return list(routes)
     places = {round(i * (len(routes) - 1) / (most - 1)) for i in range(most)}
     return [routes[at] for at in sorted(places)]
 
 
-def _too_small(best: Plan, ram: int, limits: Limits, search: PlanSearch) -> str:
+def _too_small(best: Plan, ram: int, search: PlanSearch) -> str:
     """The error text for too little RAM: the least possible, the buffers that fill it, and what to try."""
-    within = " within these limits" if limits.overhead is not None or limits.slowdown is not None else ""
+    within = " within these limits" if search.request.is_limited else ""
     hints = ["to allow more overhead"] if within else []
-    if not search.pull_rows and pullable(best.network):
+    if not search.request.pull_rows and pullable(best.network):
         hints.append("to pull the input by rows (--pull-input)")
     if boards := boards_with(best.peak_bytes, best.flash_bytes):
         hints.append(f"another board: {' or '.join(boards)} would do")

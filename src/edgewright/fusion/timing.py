@@ -1,4 +1,4 @@
-"""Instructions of plans as a search compares them: quick, remembered, and for any target."""
+"""Instructions of plans for searches: estimated quickly, cached, and for any target."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ UNKNOWN_PENALTY = 2.0  # penalty for layers without a timing sample
 
 
 class Timing:
-    """What plans of a network cost on a target, or on the one that stands in for it where nothing was ever counted.
+    """Estimates the cost of plans of a network on a target, or on a similar one if the target has no cost model.
 
-    Multipliers are not searched for: layers that plain loops compute cost the same in every plan, and are taken to
-    cost less than they do, so that differences look larger. With `vectors`, what parts of layers cost a target that has
-    them is added to what they cost the one that stands in for it; the host has the vectors of this machine.
+    Multipliers are not searched for: layers computed by plain loops cost the same in every plan, and are underestimated
+    so that differences look larger. With `vectors`, the vector cost of layers on a target that has vectors is added to
+    the cost on the similar target; for the host these are this machine's.
     """
 
     def __init__(self, target: Target | str | None, vectors: bool = False) -> None:
@@ -42,11 +42,11 @@ class Timing:
 
     @property
     def caution(self) -> float:
-        """The share of a limit on extra instructions that estimates may use up, since they may be wrong."""
+        """The share of a limit on extra instructions that estimates may use, because of their error."""
         return 1 - ERROR_SHARE * model_of(self.target).error.total
 
     def costs(self, network: Network) -> Costs:
-        key = id(network)  # alive as long as its costs
+        key = id(network)  # valid as long as its costs are cached
         if key not in self._costs:
             self._costs[key] = Costs(network, self.target, vectors=self._vectors)
         return self._costs[key]
@@ -58,7 +58,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class TimedPlan:
-    """A plan and what its stages cost."""
+    """A plan and the cost of its stages."""
 
     plan: Plan
     costs: Costs
@@ -84,7 +84,8 @@ class TimedPlan:
         return self.costs.stage + self.steps(index) + sum(self.costs.finish(name) for name in summing)
 
     def pieces(self, index: int) -> tuple[float, ...]:
-        """Instructions of a stage turn by turn (`Program.turns`), and then the rest; one where it has just one turn."""
+        """Instructions of a stage turn by turn (`Program.turns`), and then the rest; a single figure if it has one
+        turn."""
         stage = self.plan.program.stages[index]
         found = list(self._pieces(index, lower(self.plan, stage), {}))
         rest = self.costs.stage + sum(self.costs.finish(name) for name in self.plan.program.partial(stage))
@@ -120,7 +121,7 @@ class TimedPlan:
         return self._contexts.of(index, step)
 
     def steps(self, index: int, room: int | None = None) -> float:
-        """Instructions of a stage's steps, with so many bytes of scratch instead of what the plan leaves."""
+        """Instructions of a stage's steps, with `room` bytes of scratch instead of what the plan leaves."""
         total = 0.0
         for step, count in self._steps[index]:
             context = self._contexts.of(index, step)
@@ -128,7 +129,7 @@ class TimedPlan:
         return total
 
     def _step(self, step: Step, context: CallContext) -> float:
-        """Instructions of a step. Parts of a kind that was never counted are assumed to cost more."""
+        """Instructions of a step. Parts of an operator without samples are assumed to cost more."""
         cost = self.costs.step(step, context)
         if self.costs.is_known(step.layer):
             return cost
@@ -136,7 +137,7 @@ class TimedPlan:
         return cost if step.partial is None and step.region == whole else UNKNOWN_PENALTY * cost
 
     def without_overlap(self, index: int) -> float:
-        """Instructions of a stage's steps if no output lay over its input."""
+        """Instructions of a stage's steps if no output overlapped its input."""
         total = 0.0
         for step, count in self._steps[index]:
             context = replace(self._contexts.of(index, step), is_shared=False, sweep=Sweep.FORWARD)
@@ -144,6 +145,6 @@ class TimedPlan:
         return total
 
     def is_shared(self, index: int) -> bool:
-        """Whether some output of the stage may lie over its input."""
+        """Whether some output of the stage may overlap its input."""
         contexts = [self._contexts.of(index, step) for step, _ in self._steps[index]]
         return any(context.is_shared for context in contexts)

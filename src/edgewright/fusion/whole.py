@@ -1,9 +1,8 @@
-"""Whole layers in little RAM that take about as long as a plan in which no memory is shared."""
+"""Whole layers in little RAM that are about as fast as a plan in which no memory is shared."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
+from ..memory.request import PlanRequest
 from ..network import Network
 from ..platform import Board
 from ..platform.target import Target
@@ -11,27 +10,25 @@ from .choice import FoundPlan, PlanChoice, PlanMaker, PlannedChoice, trade_off_o
 from .faster import LEAST_GAIN, speed_up
 from .timing import Timing
 
-MOST_TRIALS = 12  # of outputs that are moved off their inputs one by one
-SHARING = 0.10  # of the instructions of the plain plan: what sharing memory may cost
+MOST_TRIALS = 12  # outputs that are separated from their inputs one by one
+SHARING = 0.10  # share of the plain plan's instructions that sharing memory may cost
 
 
 def find_whole_layers(
     network: Network,
     board: Board | None = None,
+    request: PlanRequest | None = None,
     *,
-    alignment: int | None = None,
-    pull_rows: bool = False,
     target: Target | str | None = None,
     explain: bool = False,
-    outside: Collection[str] = (),
 ) -> FoundPlan:
     """The plan of whole layers with the least RAM among those that are about as fast on the target as without sharing
     memory.
 
-    The plan with the least RAM of all is returned beside it where that is slower; `explain` adds what each technique
-    saved.
+    The plan with the least RAM of all is returned beside it if that is slower; `explain` adds the savings of each
+    technique.
     """
-    maker = PlanMaker(network, Timing(target), board, alignment, pull_rows, outside)
+    maker = PlanMaker(network, Timing(target), request or PlanRequest(), board)
     found = fastest_whole_layers(maker)
     plan = maker.explained(found.choice) if explain else found.plan
     trades = undominated_trade_offs([trade_off_of(timed, found.cost) for timed in maker.all_made])

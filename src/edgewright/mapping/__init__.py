@@ -1,1 +1,1 @@
-"""Layers on the processors of one board: pipelines, replicas and lanes, and what no mapping can exceed."""
+"""Maps layers to the processors of one board: pipelines, replicas and lanes, with an upper bound for all mappings."""

@@ -1,4 +1,4 @@
-"""MappingAnswer: a mapping with all that is predicted of it. How it was found is told elsewhere."""
+"""MappingAnswer: a mapping with its predictions."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from ..platform import Power
 from .board_mapping import BoardMapping
 from .timed_graph import MappingTiming
 
-UNKNOWN = Power()  # of a board that does not say what it draws
+UNKNOWN = Power()  # of a board without power figures
 
 
 @dataclass(frozen=True)
 class MappingAnswer:
-    """A mapping with all that is predicted of it."""
+    """A mapping with its predictions."""
 
     mapping: BoardMapping
     timing: MappingTiming
-    bound: float  # frames a second that no mapping exceeds
+    bound: float  # upper bound in frames per second
     power: Power = UNKNOWN
 
     def __repr__(self) -> str:
@@ -32,7 +32,7 @@ class MappingAnswer:
 
     @property
     def gap(self) -> float:
-        """How far the bound lies above the throughput, as a share of the bound."""
+        """The gap between the bound and the throughput, as a share of the bound."""
         return max(0.0, 1 - self.throughput / self.bound) if self.bound else 0.0
 
     @property
@@ -41,12 +41,12 @@ class MappingAnswer:
 
     @property
     def waits(self) -> bool:
-        """Whether parts of one worker wait for others, so that frames come more slowly than any worker works."""
+        """Whether parts of one worker wait for others, so that the period exceeds every worker's load."""
         return self.timing.period > self.mapping.load_period * (1 + 1e-9)
 
     @cached_property
     def memory_bytes(self) -> int:
-        """Arenas of all workers, estimated by the layer that needs most, and the slots of all FIFOs."""
+        """The arenas of all workers, estimated by the largest layer, and the slots of all FIFOs."""
         sizes = self.mapping.problem.working_bytes
         arenas = sum(stage.replicas * max(sizes[layer] for layer in stage.layers) for stage in self.mapping.stages)
         return arenas + self.timing.fifo_bytes
@@ -58,7 +58,7 @@ class MappingAnswer:
 
     @property
     def energy(self) -> float | None:
-        """Joules per frame, an estimate: the board draws `active` when all processors are busy, `idle` when none."""
+        """Joules per frame, an estimate: the board draws `active` if all processors are busy, `idle` if none is."""
         if self.power.active is None:
             return None
         idle = self.power.idle or 0.0

@@ -1,8 +1,8 @@
 """A processor for each layer: the mappings of M 3.5.2, their loads and fitness, and the best of them by CP-SAT.
 
-Such a mapping may give a processor layers from several places of the network. They run in phases (M Algorithm 2), and
-where a phase waits for another processor, which waited for an earlier phase, the period is longer than any load: it is
-read off the dataflow graph (`timed_graph`).
+Such a mapping may give a processor layers from several places of the network. They run in phases (M Algorithm 2). If a
+phase waits for another processor that waited for an earlier phase, the period is longer than any load: it is computed
+with the dataflow graph (`timed_graph`).
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from .problem import Execution, MappingProblem
 AssignmentGoal = Literal["balance", "slowest"]  # eq. 3.1, or the time of the slowest processor
 Genes = NDArray[np.int64]  # a row for each mapping: the processor of each layer
 EFFORT = 3.0  # deterministic seconds of CP-SAT
-_UNITS = 1 << 20  # of time in the solver, for the longest that one processor could take alone
+_UNITS = 1 << 20  # time units of the solver, for the longest load of a single processor
 
 
 @dataclass(frozen=True)
 class AssignmentProblem:
-    """Layers and single processors; a core that drives a GPU is one processor together with it (M 2.3)."""
+    """Layers and single processors; a GPU and the core that drives it count as one processor (M 2.3)."""
 
     problem: MappingProblem  # with the times of all cores busy
     processors: tuple[str, ...]
@@ -39,7 +39,7 @@ class AssignmentProblem:
 
     @cached_property
     def seconds(self) -> Floats:
-        """Of each layer on each processor; what a GPU exchanges with the outside is with the layer that does."""
+        """Seconds of each layer on each processor, including a GPU's transfers of inputs and outputs."""
         found = np.array([execution.seconds for execution in self.executions]).T
         for column, execution in enumerate(self.executions):
             pool = self.problem.pool[execution.pool]
@@ -52,12 +52,12 @@ class AssignmentProblem:
         return found
 
     def moving(self, edge: tuple[int, int, int], processor: int) -> tuple[float, float]:
-        """Seconds to write and to read what an edge carries between processors."""
+        """Seconds to write and read what an edge carries between processors."""
         pool = self.problem.pool[self.executions[processor].pool]
         return pool.writing.seconds(1, edge[2]), pool.reading.seconds(1, edge[2])
 
     def loads(self, genes: Genes) -> Floats:
-        """Eq. 3.2 for each mapping and each processor, with eq. 3.4 for what really crosses only."""
+        """Eq. 3.2 for each mapping and each processor, with eq. 3.4 only for edges that cross."""
         loads = self._summed(genes, self.seconds[np.arange(genes.shape[1]), genes])
         if not self.problem.edges or not self.problem.has_moves:
             return loads
@@ -76,12 +76,12 @@ class AssignmentProblem:
 
     @cached_property
     def moves(self) -> Floats:
-        """Seconds to write and to read what each edge carries, on each processor."""
+        """Seconds to write and read what each edge carries, on each processor."""
         costs = [[self.moving(edge, p) for p in range(len(self.processors))] for edge in self.problem.edges]
         return np.array(costs).transpose(2, 0, 1)
 
     def values(self, genes: Genes, goal: AssignmentGoal) -> Floats:
-        """What is to be small: the sum of all differences between loads (eq. 3.1), or the greatest load."""
+        """The objective: the sum of all differences between loads (eq. 3.1), or the greatest load."""
         loads = self.loads(genes)
         possible: Flags = np.asarray(np.isfinite(loads).all(1))
         if goal == "slowest":
@@ -93,7 +93,7 @@ class AssignmentProblem:
 
 
 def single_processors(problem: MappingProblem) -> AssignmentProblem:
-    """Each core by itself with the runtime that is fastest on the whole network; the first ones drive the GPUs."""
+    """Each core separately, with the fastest runtime for the whole network; the first ones drive the GPUs."""
     slowed = problem.slowed({pool.name: pool.cores for pool in problem.pools})
     processors: list[str] = []
     executions: list[Execution] = []
@@ -117,13 +117,13 @@ def single_processors(problem: MappingProblem) -> AssignmentProblem:
 
 
 def _preference(execution: Execution) -> tuple[int, float]:
-    """Runs most layers, and those in the least time."""
+    """A sort key: most layers, then the least time."""
     finite = [seconds for seconds in execution.seconds if isfinite(seconds)]
     return -len(finite), sum(finite)
 
 
 def mapping_of(problem: AssignmentProblem, genes: Sequence[int], method: str) -> BoardMapping:
-    """The mapping with its phases, cut so that no processor waits in a circle."""
+    """The mapping with its phases, divided so that no processor waits in a cycle."""
     layers = problem.problem.layers
     before = {layer: frozenset(layers[other] for other in problem.problem.before[i]) for i, layer in enumerate(layers)}
     wiring = Wiring(layers, before, {layer: problem.processors[genes[i]] for i, layer in enumerate(layers)})
@@ -138,7 +138,7 @@ def mapping_of(problem: AssignmentProblem, genes: Sequence[int], method: str) ->
 
 
 def _fastest(problem: AssignmentProblem, execution: Execution, parts: Sequence[Sequence[int]]) -> Execution:
-    """The runtime that executes just these layers in the least time, on the same processor."""
+    """The fastest runtime for these layers on the same processor."""
     place = execution.pool, execution.lanes, execution.driver
     layers = [layer for part in parts for layer in part]
     others = [e for e in problem.problem.executions if (e.pool, e.lanes, e.driver) == place]
@@ -147,7 +147,7 @@ def _fastest(problem: AssignmentProblem, execution: Execution, parts: Sequence[S
 
 @dataclass(frozen=True)
 class Assignment:
-    """A processor for each layer, with what it is worth; `bound`: no assignment has less."""
+    """A processor for each layer, with its value; `bound` is a lower bound for all assignments."""
 
     genes: tuple[int, ...]
     value: float
@@ -165,7 +165,7 @@ def assign_exact(problem: AssignmentProblem, goal: AssignmentGoal = "slowest", e
     unit = np.where(np.isfinite(seconds), seconds, 0.0).sum(0).max() / _UNITS or 1.0
     model = cp_model.CpModel()
 
-    # Variables: who runs each layer, and how long each processor works.
+    # Variables: the processor of each layer, and the load of each processor.
     runs = {
         (layer, p): model.new_bool_var("")
         for layer in range(len(seconds))
@@ -174,7 +174,7 @@ def assign_exact(problem: AssignmentProblem, goal: AssignmentGoal = "slowest", e
     }
     load = [model.new_int_var(0, 4 * _UNITS, "") for _ in processors]
 
-    # Constraints: each layer runs once; a load is the work, and what crosses on its edges.
+    # Constraints: each layer runs once; a load is the work plus the transfers on its crossing edges.
     for layer in range(len(seconds)):
         model.add_exactly_one(runs[layer, p] for p in processors if (layer, p) in runs)
     for p in processors:
@@ -184,7 +184,7 @@ def assign_exact(problem: AssignmentProblem, goal: AssignmentGoal = "slowest", e
         terms += _crossing(problem, model, runs, p, unit)
         model.add(load[p] == sum(terms))
 
-    # Objective, with a start.
+    # Objective, with a start solution.
     start = _start(problem, goal)
     for (layer, p), variable in runs.items():
         model.add_hint(variable, start[layer] == p)
@@ -198,7 +198,7 @@ def assign_exact(problem: AssignmentProblem, goal: AssignmentGoal = "slowest", e
             for q in range(p):
                 difference = model.new_int_var(0, 4 * _UNITS, "")
                 model.add_abs_equality(difference, load[p] - load[q])
-                differences.append(2 * difference)  # the sum of 3.1 goes over ordered pairs
+                differences.append(2 * difference)  # the sum of 3.1 is over ordered pairs
         model.minimize(sum(differences))
 
     solver = repeatable_solver(effort)
@@ -224,7 +224,7 @@ def _crossing(
     processor: int,
     unit: float,
 ) -> list[cp_model.LinearExprT]:
-    """What edges add to a processor's load where their other end runs elsewhere."""
+    """The load that edges add if their other end runs elsewhere."""
     terms: list[cp_model.LinearExprT] = []
     for edge in problem.problem.edges:
         writing, reading = problem.moving(edge, processor)
@@ -244,7 +244,8 @@ def _crossing(
 
 
 def _start(problem: AssignmentProblem, goal: AssignmentGoal) -> list[int]:
-    """Each layer in turn, longest first, where it ends first (Graham 1969); improved by exchange."""
+    """Assigns each layer in turn, longest first, to the processor where it ends first (Graham 1969); improved by
+    exchanges."""
     seconds = problem.seconds
     loads = np.zeros(seconds.shape[1])
     genes = np.zeros(len(seconds), int)
@@ -255,7 +256,7 @@ def _start(problem: AssignmentProblem, goal: AssignmentGoal) -> list[int]:
 
 
 def _exchanged(problem: AssignmentProblem, goal: AssignmentGoal, genes: Genes, rounds: int = 200) -> Genes:
-    """A mapping that moving one layer, or exchanging two of some, makes no better."""
+    """A mapping that no move of one layer, and no exchange of two in a sample, improves."""
     random = np.random.default_rng(1)
     best = problem.values(genes[None], goal)[0]
     for _ in range(rounds):

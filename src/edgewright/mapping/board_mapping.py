@@ -1,4 +1,4 @@
-"""BoardMapping: who runs which layers of a network, with what lanes and replicas, and what is predicted of it."""
+"""BoardMapping: which workers run which layers, with lanes and replicas, and predicted times."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .problem import Execution, MappingProblem
 class MappedStage:
     """Layers that one worker executes for a frame, or several workers for frames in turn.
 
-    They are cut into parts where others must run in between; the parts run in this order.
+    They are divided into parts if others must run in between; the parts run in this order.
     """
 
     parts: tuple[tuple[int, ...], ...]  # indices of layers
     execution: Execution
     replicas: int
-    seconds: tuple[float, ...]  # of each part, with what it moves
+    seconds: tuple[float, ...]  # of each part, including transfers
 
     @property
     def layers(self) -> tuple[int, ...]:
@@ -29,7 +29,7 @@ class MappedStage:
 
     @property
     def period(self) -> float:
-        """Seconds per frame when nothing keeps it waiting."""
+        """Seconds per frame without waiting."""
         return sum(self.seconds) / self.replicas
 
     @property
@@ -40,23 +40,23 @@ class MappedStage:
 @dataclass(frozen=True)
 class BoardMapping:
     problem: MappingProblem
-    stages: tuple[MappedStage, ...]  # producers first where no stage has several parts
+    stages: tuple[MappedStage, ...]  # producers first, if no stage has several parts
     method: str
-    optimal: bool  # no mapping of this kind has a greater throughput, or a better value of what was asked for
+    optimal: bool  # no mapping of this kind has a higher throughput, or a better objective
 
     @cached_property
     def slowest(self) -> MappedStage:
-        """The bottleneck."""
+        """The bottleneck stage."""
         return max(self.stages, key=lambda stage: stage.period)
 
     @property
     def load_period(self) -> float:
-        """What the slowest stage needs per frame: the period, unless parts of one worker wait for others."""
+        """The load of the slowest stage per frame: the period, unless parts of one worker wait for others."""
         return self.slowest.period
 
     @cached_property
     def places(self) -> Mapping[str, tuple[int, int]]:
-        """Stage and place of each part by its name: stage2, or stage2-1 where the stage has several."""
+        """The stage and position of each part by name: stage2, or stage2-1 in a stage with several parts."""
         return {
             f"stage{number + 1}" + (f"-{place + 1}" if len(stage.parts) > 1 else ""): (number, place)
             for number, stage in enumerate(self.stages)
@@ -64,7 +64,7 @@ class BoardMapping:
         }
 
     def label(self, part: str) -> str:
-        """The number of a part's stage, and of the part where the stage has several: 2, or 2.1."""
+        """The number of a part's stage, and of the part if the stage has several: 2, or 2.1."""
         stage, place = self.places[part]
         return f"{stage + 1}.{place + 1}" if len(self.stages[stage].parts) > 1 else f"{stage + 1}"
 
@@ -84,7 +84,7 @@ class BoardMapping:
 
     @property
     def busy(self) -> Mapping[str, int]:
-        """Cores of each pool that have something to do."""
+        """The number of busy cores in each pool."""
         counts: Counter[str] = Counter()
         for stage in self.stages:
             counts.update(stage.cores)
@@ -100,7 +100,7 @@ def stage_of(
 
 
 def with_busy_cores(mapping: BoardMapping, unslowed: MappingProblem) -> BoardMapping:
-    """The mapping with the times of just the cores that it keeps busy."""
+    """The mapping with times for exactly the cores that it keeps busy."""
     slowed = unslowed.slowed(mapping.busy)
     place = {_key(execution): execution for execution in slowed.executions}
     stages = tuple(

@@ -1,8 +1,8 @@
-"""What no mapping can exceed: the linear program in which each layer divides its frames freely over processors.
+"""An upper bound for all mappings: the linear program in which each layer divides its frames freely over processors.
 
 Every mapping gives each layer's frames to some executions, and no pool has more core-seconds in a second than cores.
-The program keeps just that: no order, no stages, no moves. Total work over all cores would bound equal cores only.
-A GPU keeps the core that drives it from other work, whole; so each set of driven GPUs is tried.
+The program keeps only that: no order, no stages, no transfers. Total work over all cores would only bound boards with
+equal cores. A GPU fully occupies the core that drives it, so each set of driven GPUs is tried.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from .problem import MappingProblem
 
 
 def throughput_bound(problem: MappingProblem, limits: MappingLimits = NO_LIMITS) -> float:
-    """Frames a second that no mapping exceeds; 0 where some layer cannot run at all.
+    """An upper bound in frames per second; 0 if some layer cannot run at all.
 
-    Times grow with the number of cores that are busy, so the bound is the greatest of those for each such number.
+    Times grow with the number of busy cores, so the bound is the maximum over these numbers.
     """
     rates = [0.0]
     for busy in problem.loads_worth_trying():
@@ -32,7 +32,8 @@ def throughput_bound(problem: MappingProblem, limits: MappingLimits = NO_LIMITS)
 
 
 def _driven(problem: MappingProblem) -> Iterator[tuple[tuple[str, str], ...]]:
-    """Which GPUs are driven by a core of which pool: (GPU, driver), as often as there are GPUs; none is one way."""
+    """The GPUs in use and the pools of the cores that drive them: (GPU, driver), one entry per GPU; none is also an
+    option."""
     choices: list[list[tuple[tuple[str, str], ...]]] = []
     for pool in problem.pools:
         if pool.is_gpu:
@@ -55,11 +56,11 @@ def _rate(problem: MappingProblem, limits: MappingLimits, driven: tuple[tuple[st
     pywraplp = load_package("ortools.linear_solver.pywraplp", EXTRA)
     solver = pywraplp.Solver.CreateSolver("GLOP")
 
-    # Variables: the throughput, and how many frames a second of each layer each execution takes.
+    # Variables: the throughput, and the frames per second of each layer on each execution.
     longest = max((s for e in problem.executions for s in e.seconds if isfinite(s)), default=0.0)
     if not longest:
         return float("inf")
-    # In frames per `longest` seconds, so that numbers are near 1.
+    # In frames per `longest` seconds, for numbers near 1.
     rate = solver.NumVar(0, solver.infinity(), "rate")
     work: dict[str, list[Any]] = {}
     given: list[list[Any]] = [[] for _ in problem.layers]
@@ -72,7 +73,7 @@ def _rate(problem: MappingProblem, limits: MappingLimits, driven: tuple[tuple[st
                 given[layer].append(share)
                 work.setdefault(execution.pool, []).append(share * (seconds / longest * execution.lanes))
 
-    # Constraints: every frame passes every layer; no pool works more than it can.
+    # Constraints: every frame passes every layer; no pool exceeds its capacity.
     for shares in given:
         solver.Add(sum(shares) == rate)
     for pool, terms in work.items():

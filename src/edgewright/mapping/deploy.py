@@ -1,4 +1,4 @@
-"""Mappings as deployments: a part for each stage, a worker for each of its replicas, FIFOs with the slots they need."""
+"""Mappings as deployments: a part for each stage, a worker for each replica, FIFOs with the required slots."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ..run.build import plan_for_host
 from .answer import MappingAnswer
 from .board_mapping import BoardMapping
 
-PlanPart = Callable[[Network, int], Plan | None]  # of a part, for so many lanes; None: not ours
+PlanPart = Callable[[Network, int], Plan | None]  # for a part and its lanes; None for parts of other runtimes
 
 
 def deployment_of(answer: MappingAnswer, network: Network, device: str, plan: PlanPart = plan_for_host) -> Deployment:
-    """The mapping with a plan for each part that our own code executes; what it promises is judged."""
+    """The mapping with a plan for each native part; the result is checked."""
     mapping = answer.mapping
     requests = [
         PartRequest(name, tuple(network.layers[layer].name for layer in mapping.stages[number].parts[place]))
@@ -46,7 +46,7 @@ def deployment_of(answer: MappingAnswer, network: Network, device: str, plan: Pl
 
 
 def deployable(answer: MappingAnswer, network: Network, device: str) -> tuple[Deployment, str]:
-    """The deployment, and a note where onnxruntime has to execute what our own code would."""
+    """The deployment, and a note if onnxruntime must replace our own code."""
     if all(stage.execution.executor != NATIVE for stage in answer.mapping.stages):
         return deployment_of(answer, network, device), ""
     try:
@@ -58,12 +58,12 @@ def deployable(answer: MappingAnswer, network: Network, device: str) -> tuple[De
 
 
 def _executed(part: Part, executor: str) -> Part:
-    """The part for its runtime: onnxruntime where it should have been ours and there is no plan."""
+    """The part for its runtime: onnxruntime if a native part has no plan."""
     return part if executor == NATIVE else replace(part, runtime=executor)
 
 
 def _workers(mapping: BoardMapping, device: str) -> Iterator[Worker]:
-    """The workers with cores that no other has."""
+    """The workers with disjoint sets of cores."""
     free = {pool.name: list(pool.numbers or range(pool.cores)) for pool in mapping.problem.pools}
     for worker in mapping.workers:
         execution = mapping.stage_of(worker.parts[0]).execution

@@ -1,9 +1,10 @@
-"""The cuts of a network: sets of layers that contain whatever their layers read. What lies between two is a stage.
+"""The cuts of a network: sets of layers that contain the producers of everything they read. A stage lies between two
+cuts.
 
-A pipeline never waits in a circle exactly when its stages can be ordered so that none reads from a later one: then the
-first k stages together are such a set (a downset of the order of layers), for every k. So the pipelines are the chains
-of downsets from nothing to everything. A chain of n layers has n + 1 downsets, and networks with branches not many
-more; where there are too many, a family of them is looked at, and the best chain in it is no longer proven best.
+A pipeline never waits in a cycle exactly if its stages can be ordered so that none reads from a later one: then the
+first k stages together are such a set (a downset of the order of layers), for every k. So pipelines are chains of
+downsets from the empty set to all layers. A chain of n layers has n + 1 downsets, and networks with branches have a few
+more; if there are too many, a subset is used, and the best chain in it is no longer proven best.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from numpy.typing import NDArray
 
 from .problem import Execution, MappingProblem
 
-MOST = 1200  # downsets: tables of their pairs stay small
+MOST = 1200  # downsets; keeps tables of their pairs small
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Downsets:
-    """Downsets, smallest first, from nothing to everything; `complete` where these are all there are."""
+    """Downsets from the empty set to all layers, smallest first; `complete` if these are all."""
 
     problem: MappingProblem
     sets: tuple[int, ...]  # bit i is layer i
@@ -37,18 +38,18 @@ class Downsets:
 
     @cached_property
     def is_stage(self) -> Flags:
-        """Whether the downset of the column has all layers of the row's, and more."""
+        """Whether the downset of the column contains that of the row, and more."""
         inside = self.members.astype(np.float32)
         missing = inside @ (1 - inside).T
         sizes = inside.sum(1)
         return (missing == 0) & (sizes[:, None] < sizes[None, :])
 
     def layers(self, start: int, stop: int) -> tuple[int, ...]:
-        """What lies between two downsets."""
+        """The layers between two downsets."""
         return tuple(np.flatnonzero(self.members[stop] & ~self.members[start]).tolist())
 
     def seconds(self, execution: Execution) -> Floats:
-        """How long each stage takes with what it moves; infinite where there is none, or it cannot be executed so."""
+        """The time of each stage including transfers; infinite if there is no such stage, or it cannot be executed."""
         times = np.array(execution.seconds)
         possible = np.isfinite(times)
         sums = self.members @ np.where(possible, times, 0.0)
@@ -65,12 +66,12 @@ class Downsets:
 
     @cached_property
     def moved(self) -> StageTraffic:
-        """What stages hand to each other."""
+        """The transfers between stages."""
         return self._moved(outside=False)
 
     @cached_property
     def moved_outside(self) -> StageTraffic:
-        """The same with inputs and outputs of the network."""
+        """Like `moved`, with inputs and outputs of the network."""
         return self._moved(outside=True)
 
     def _moved(self, outside: bool) -> StageTraffic:
@@ -88,7 +89,7 @@ class Downsets:
 
     @cached_property
     def working_bytes(self) -> Floats:
-        """The most that a layer of each stage reads and writes: the least arena of the stage."""
+        """The most that a layer of each stage reads and writes: a lower bound for the stage's arena."""
         found = np.zeros((len(self.sets), len(self.sets)))
         sizes = self.problem.working_bytes
         for layer in sorted(range(len(sizes)), key=lambda layer: sizes[layer]):
@@ -99,7 +100,7 @@ class Downsets:
 
 @dataclass(frozen=True)
 class StageTraffic:
-    """How many tensors, and how many bytes, each stage takes from others and hands to others."""
+    """The tensors and bytes that each stage receives from others and sends to others."""
 
     tensors_in: Floats
     bytes_in: Floats
@@ -116,7 +117,7 @@ class StageTraffic:
 
 
 def find_cuts(problem: MappingProblem, most: int = MOST) -> Downsets:
-    """All downsets; where there are more than `most`, those that a few orders of the layers go through."""
+    """All downsets; if there are more than `most`, those along a few orders of the layers."""
     waits = [sum(1 << other for other in before) for before in problem.before]
     everything = (1 << len(waits)) - 1
     found, front = {0}, {0}
@@ -136,7 +137,7 @@ def find_cuts(problem: MappingProblem, most: int = MOST) -> Downsets:
 
 
 def _orders(problem: MappingProblem) -> Iterator[Sequence[int]]:
-    """As given; depth first and breadth first, which finish branches one by one or side by side."""
+    """The given order, depth first and breadth first; these finish branches one by one or side by side."""
     yield range(len(problem.layers))
     after: list[list[int]] = [[] for _ in problem.layers]
     for producer, reader, _ in problem.edges:

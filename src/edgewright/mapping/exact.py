@@ -1,9 +1,9 @@
-"""The best pipeline there is: stages, their processors, lanes and replicas, by dynamic programming over the cuts.
+"""The best pipeline: stages, processors, lanes and replicas, by dynamic programming over the cuts.
 
-A stage lies between two cuts; it is executed in one way, by some replicas, which occupy some cores of each pool. The
-best pipelines up to each cut, for each number of cores, follow from those up to earlier cuts with fewer cores: exact,
-and quick, since there are few cuts (`downsets`). The period is a maximum over stages; latency, memory and energy are
-sums, which are made small at a given period, and the period is found by bisection among those that stages have.
+A stage lies between two cuts; one execution with a number of replicas runs it, and occupies some cores of each pool.
+The best pipelines up to each cut, for each number of cores, follow from those up to earlier cuts with fewer cores:
+exact, and fast, since there are few cuts (`downsets`). The period is a maximum over stages; latency, memory and energy
+are sums, which are minimised at a given period, and bisection over the possible stage periods finds the best one.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from .board_mapping import BoardMapping, MappedStage, stage_of, with_busy_cores
 from .downsets import Downsets, Floats, find_cuts
 from .problem import Execution, MappingProblem
 
-_NEAR = 1 + 1e-9  # sums of the same times in another order
+_NEAR = 1 + 1e-9  # the same times added in another order
 Counts = tuple[int, ...]  # cores of each pool
 
 
 @dataclass(frozen=True)
 class MappingLimits:
-    """What a mapping may use."""
+    """Limits on stages, replicas and lanes."""
 
     stages: int | None = None
-    replicas: int | None = None  # of one stage
+    replicas: int | None = None  # per stage
     lanes: int | None = None
 
 
@@ -40,7 +40,7 @@ NO_LIMITS = MappingLimits()
 
 @dataclass(frozen=True)
 class StageChoice:
-    """A way to execute a stage, and how much that is of each stage between two cuts."""
+    """An execution of a stage, and its cost between each pair of cuts."""
 
     execution: Execution
     replicas: int
@@ -52,11 +52,11 @@ class StageChoice:
         return self.seconds / self.replicas
 
 
-Cost = Callable[[StageChoice], Floats]  # what a stage adds to a sum that is to be small
+Cost = Callable[[StageChoice], Floats]  # a stage's contribution to a sum to minimise
 
 
 class PipelineSolver:
-    """One problem with its cuts, asked for the best in several respects. Times are those with all cores busy."""
+    """One problem with its cuts and several objectives. Times are those with all cores busy."""
 
     def __init__(
         self, problem: MappingProblem, limits: MappingLimits = NO_LIMITS, cuts: Downsets | None = None
@@ -83,16 +83,16 @@ class PipelineSolver:
                     yield StageChoice(execution, replicas, cores, seconds)
 
     def fastest(self) -> tuple[MappedStage, ...]:
-        """The stages with the shortest period and, among those, the least latency."""
+        """The stages with the shortest period and, among those, the lowest latency."""
         period = self._search(lambda choice: choice.period, np.maximum).value
         return self.cheapest(period, latency) if period < inf else ()
 
     def cheapest(self, period: float, cost: Cost) -> tuple[MappedStage, ...]:
-        """The stages with the least sum of costs whose period is at most that; none where there are none."""
+        """The stages with the lowest sum of costs within the period; none if impossible."""
         return self._search_within(period, cost).stages()
 
     def least(self, period: float, cost: Cost) -> float:
-        """That least sum."""
+        """The lowest sum of costs."""
         return self._search_within(period, cost).value
 
     def periods(self) -> Floats:
@@ -101,7 +101,7 @@ class PipelineSolver:
         return np.unique(found[np.isfinite(found)])
 
     def shortest_period(self, cost: Cost, most: float) -> float | None:
-        """The shortest period at which the sum of costs is at most that; None where it never is."""
+        """The shortest period at which the sum of costs is within the limit; None if there is none."""
         periods = self.periods()
         if not len(periods) or self.least(periods[-1], cost) > most * _NEAR:
             return None
@@ -109,7 +109,7 @@ class PipelineSolver:
         return float(periods[at])
 
     def _search_within(self, period: float, cost: Cost) -> _Search:
-        """The search for the least sum of costs over stages whose period is at most that."""
+        """The search for the lowest sum of costs over stages within the period."""
         return self._search(lambda choice: np.where(choice.period <= period * _NEAR, cost(choice), np.inf), np.add)
 
     def _search(self, cost: Cost, join: np.ufunc) -> _Search:
@@ -117,13 +117,13 @@ class PipelineSolver:
 
 
 class _Search:
-    """The least value up to each cut, for each number of cores (and of stages where they are limited)."""
+    """The least value up to each cut, for each number of cores (and of stages if they are limited)."""
 
     def __init__(self, solver: PipelineSolver, costs: Sequence[tuple[StageChoice, Floats]], join: np.ufunc) -> None:
         self.solver, self.costs, self.join = solver, costs, join
         self.best: dict[tuple[int, Counts], Floats] = {}
         self.last = solver.limits.stages or 0  # 0: stages are not counted
-        self.start = np.full(len(solver.cuts.sets), np.inf)  # before any stage: no layers, at no cost
+        self.start = np.full(len(solver.cuts.sets), np.inf)  # before any stage: no layers, no cost
         self.start[0] = 0.0
         cores_taken = product(*(range(count + 1) for count in solver.capacity))  # of each pool, fewer first
         for stages, cores in product(range(min(1, self.last), self.last + 1), cores_taken):
@@ -140,7 +140,7 @@ class _Search:
                 yield choice, (max(0, stages - 1), rest), cost
 
     def _before(self, rest: tuple[int, Counts]) -> Floats:
-        """The least values with so many stages and cores left for what comes before the last stage."""
+        """The least values with this many stages and cores for everything before the last stage."""
         return self.best[rest] if rest[0] or not self.last else self.start
 
     @property
@@ -148,7 +148,7 @@ class _Search:
         return float(self.best[self.last, self.solver.capacity][-1])
 
     def stages(self) -> tuple[MappedStage, ...]:
-        """The stages of the least value, found again from the last one backwards."""
+        """The stages of the least value, reconstructed from the last one backwards."""
         if self.value == inf:
             return ()
         found: list[MappedStage] = []
@@ -176,7 +176,7 @@ def latency(choice: StageChoice) -> Floats:
 
 
 def map_exact(problem: MappingProblem, limits: MappingLimits = NO_LIMITS) -> BoardMapping:
-    """The mapping with the greatest throughput that a pipeline of stages, lanes and replicas has."""
+    """The mapping with the highest throughput among pipelines with stages, lanes and replicas."""
     return best_under_load(problem, limits, PipelineSolver.fastest, lambda mapping: mapping.load_period)
 
 
@@ -186,7 +186,7 @@ def best_under_load(
     solve: Callable[[PipelineSolver], tuple[MappedStage, ...]],
     value: Callable[[BoardMapping], float],
 ) -> BoardMapping:
-    """The best of what is solved for each number of busy cores, since times depend on it."""
+    """The best of the solutions for each number of busy cores, since times depend on it."""
     cuts = find_cuts(problem)
     found: list[BoardMapping] = []
     for busy in problem.loads_worth_trying():

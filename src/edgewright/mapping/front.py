@@ -1,4 +1,4 @@
-"""Throughput against latency and memory: mappings none of which another beats in all three."""
+"""Mappings that are Pareto-optimal in throughput, latency and memory."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .goal import MappingGoal, check, memory, mixed
 from .problem import MappingProblem
 from .timed_graph import timing_of
 
-PERIODS = 12  # between the shortest and the longest worth having
-SHARES = (1.0, 0.5, 0.001)  # of latency, beside memory, in what is minimised at each
+PERIODS = 12  # between the shortest and the longest useful one
+SHARES = (1.0, 0.5, 0.001)  # weight of latency, beside memory, in the objective at each
 
 
 def mapping_front(problem: MappingProblem, goal: MappingGoal, power: Power = UNKNOWN) -> tuple[MappingAnswer, ...]:
-    """The fastest first. At each of some periods latency, memory and a mixture are minimised exactly."""
+    """The mappings, fastest first. At each of some periods latency, memory and a mixture are minimised exactly."""
     check(problem, goal, power)
     bound = throughput_bound(problem, goal.limits)
     solver = PipelineSolver(problem.slowed({pool.name: pool.cores for pool in problem.pools}), goal.limits)
@@ -40,14 +40,14 @@ def _candidates(solver: PipelineSolver) -> Iterator[tuple[MappedStage, ...]]:
     late, large = _relative(solver, latency), _relative(solver, memory(solver))
     yield fastest
     shortest = max(stage.period for stage in fastest)
-    longest = [solver.shortest_period(cost, 1.0) or shortest for cost in (late, large)]  # where nothing else is gained
+    longest = [solver.shortest_period(cost, 1.0) or shortest for cost in (late, large)]  # longer periods gain nothing
     for period in np.linspace(shortest, max(shortest, *longest), PERIODS):
         for share in SHARES:
             yield solver.cheapest(float(period), mixed(share, late, large))
 
 
 def _relative(solver: PipelineSolver, cost: Cost) -> Cost:
-    """The cost as a multiple of the least there is."""
+    """The cost relative to its minimum."""
     least = solver.least(np.inf, cost) or 1.0
     return lambda choice: cost(choice) / least
 

@@ -1,4 +1,4 @@
-"""The genetic search of M 3.5.2: a gene for each layer, the processor that runs it. A generation is one array."""
+"""The genetic search of M 3.5.2: one gene per layer, the processor that runs it. A generation is one array."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ Fitness = Callable[[Genes], Floats]  # of each row; the least is the fittest
 
 @dataclass(frozen=True)
 class GeneticSettings:
-    """As in M 3.6."""
+    """Parameters as in M 3.6."""
 
     population: int = 1000
     epochs: int = 500
     mutation: float = 0.05
-    patience: int = 50  # epochs without gain after which a search ends
-    searches: int = 3  # from other first generations; the best counts. The paper does not say how many it made
+    patience: int = 50  # epochs without improvement that end a search
+    searches: int = 3  # with different first generations; the paper does not give a number
     seed: int = 1
 
 
@@ -41,7 +41,7 @@ def map_genetic(
     power: Power = UNKNOWN,
     settings: GeneticSettings = AS_PUBLISHED,
 ) -> MappingAnswer:
-    """The fittest mapping of the paper's kind, with its phases and what follows from them."""
+    """The fittest mapping of the paper's kind, with its phases and predictions."""
     check(problem, ANY_GOAL, power)
     processors = single_processors(problem)
     found = assign_genetic(processors, goal, settings)
@@ -59,7 +59,7 @@ def assign_genetic(
 
 
 def evolve(fitness: Fitness, layers: int, processors: int, settings: GeneticSettings) -> tuple[Genes, float]:
-    """The processor of each layer with the least fitness that several searches find, and that fitness."""
+    """The processors with the least fitness over several searches, and that fitness."""
     random = np.random.default_rng(settings.seed)
     found = [_searched(fitness, layers, processors, settings, random) for _ in range(settings.searches)]
     return min(found, key=lambda one: one[1])
@@ -68,7 +68,7 @@ def evolve(fitness: Fitness, layers: int, processors: int, settings: GeneticSett
 def _searched(
     fitness: Fitness, layers: int, processors: int, settings: GeneticSettings, random: np.random.Generator
 ) -> tuple[Genes, float]:
-    """The fittest of one search. Of mappings that are equally fit all but one stand back, so that others have room."""
+    """The fittest of one search. Duplicates in fitness are ranked last, to keep diversity."""
     genes = first_generation(settings.population, layers, processors, random)
     values = fitness(genes)
     best, since = np.inf, 0
@@ -88,13 +88,13 @@ def _searched(
 
 
 def first_generation(population: int, layers: int, processors: int, random: np.random.Generator) -> Genes:
-    """Random mappings, each with a liking of its own for some processors: a GPU may have nearly all layers, or none."""
+    """Random mappings, each with its own preferences: a GPU may get nearly all layers, or none."""
     shares = random.dirichlet(np.full(processors, 0.5), population).cumsum(1)
     return (random.random((population, layers, 1)) > shares[:, None, :-1]).sum(2)
 
 
 def offspring(genes: Genes, values: Floats, mutation: float, processors: int, random: np.random.Generator) -> Genes:
-    """As many children, of parents that each beat another one: cut at one place, some with a single gene changed."""
+    """As many children from tournament-selected parents: one-point crossover, some with a single mutated gene."""
     count, layers = genes.shape
     one, two = (random.permutation(count) for _ in range(2))
     mothers = genes[np.where(values[one] <= values[two], one, two)]

@@ -1,8 +1,7 @@
-"""What is asked of a mapping, and the mapping that answers it: limits on latency and memory, and what is to be small.
+"""The goals of a mapping, and the mapping that meets them: limits on latency and memory, and the objective.
 
-The exact solver minimises sums over stages at a given period. Latency and memory as they really are depend on slots and
-waiting too, and are read off the dataflow graph of what was found; where that exceeds a limit, the solver is asked
-again with a tighter one.
+The exact solver minimises sums over stages at a given period. Real latency and memory also depend on slots and waiting,
+and come from the dataflow graph of the result; if that exceeds a limit, the solver runs again with a tighter one.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ from .problem import MappingProblem
 from .timed_graph import timing_of
 
 Minimise = Literal["period", "latency", "memory", "energy"]
-_TRIES = 6  # tighter limits
+_TRIES = 6  # number of tighter limits
 
 
 @dataclass(frozen=True)
 class MappingGoal:
-    """What to minimise, and what not to exceed."""
+    """What to minimise, and limits."""
 
     minimise: Minimise = "period"
     max_latency: float | None = None  # seconds
-    ram: int | None = None  # bytes of arenas and FIFOs
-    min_throughput: float | None = None  # frames a second
+    ram: int | None = None  # bytes for arenas and FIFOs
+    min_throughput: float | None = None  # frames per second
     limits: MappingLimits = NO_LIMITS
 
 
@@ -45,7 +44,7 @@ ANY_GOAL = MappingGoal()
 
 
 def map_for(problem: MappingProblem, goal: MappingGoal = ANY_GOAL, power: Power = UNKNOWN) -> MappingAnswer:
-    """The mapping that the goal asks for, or an error that says what is short."""
+    """The mapping for the goal, or an error that says which limit cannot be met."""
     check(problem, goal, power)
     bound = throughput_bound(problem, goal.limits)
     if goal.min_throughput and goal.min_throughput > bound:
@@ -69,7 +68,7 @@ def map_for(problem: MappingProblem, goal: MappingGoal = ANY_GOAL, power: Power 
 
 
 def check(problem: MappingProblem, goal: MappingGoal, power: Power) -> None:
-    """An error for what no mapping can give."""
+    """Raises an error for limits that no mapping can meet."""
     if impossible := problem.impossible():
         names = ", ".join(f"'{name}'" for name in impossible)
         raise Infeasible(f"no processor of the board can run {names}; profile it with an executor that can")
@@ -99,7 +98,7 @@ Solve = Callable[[PipelineSolver], tuple[MappedStage, ...]]
 def _search(
     problem: MappingProblem, goal: MappingGoal, power: Power, at_most: float
 ) -> tuple[Solve, Callable[[BoardMapping], float]]:
-    """How the solver is asked, and what is least of the best one."""
+    """The parameters of the solver, and the least value of the objective."""
 
     def cost_of(solver: PipelineSolver, what: Minimise) -> Cost:
         return {"latency": latency, "memory": memory(solver), "energy": energy(problem, power)}.get(what, latency)
@@ -115,7 +114,7 @@ def _search(
             stages = solver.cheapest(at_most, cost)
             if _keeps(solver, goal, stages):
                 least = solver.least(at_most, cost)
-                fastest = solver.shortest_period(cost, least)  # of those that are as good, the fastest
+                fastest = solver.shortest_period(cost, least)  # of equally good ones, the fastest
                 return solver.cheapest(fastest, cost) if fastest is not None else stages
         return ()
 
@@ -131,7 +130,7 @@ def _search(
 
 
 def _limited(solver: PipelineSolver, goal: MappingGoal) -> Iterator[Cost]:
-    """Costs of which at most 1 may be spent; with two limits some mixtures of them."""
+    """Costs with a budget of 1; for two limits, mixtures of them."""
     limits: list[Cost] = []
     if goal.max_latency is not None:
         most_seconds = goal.max_latency
@@ -147,7 +146,7 @@ def _limited(solver: PipelineSolver, goal: MappingGoal) -> Iterator[Cost]:
 
 
 def mixed(share: float, one: Cost, other: Cost) -> Cost:
-    """So much of one cost and the rest of another."""
+    """A weighted sum of two costs."""
 
     def cost(choice: StageChoice) -> Floats:
         both = share * one(choice)
@@ -173,7 +172,7 @@ def _period(stages: tuple[MappedStage, ...]) -> float:
 
 
 def memory(solver: PipelineSolver) -> Cost:
-    """Bytes: an arena for each replica, and a slot of every tensor that it takes or hands over."""
+    """Bytes: an arena for each replica, and a slot for every tensor it reads or writes."""
     cuts = solver.cuts
     moved = cuts.moved_outside
     each = cuts.working_bytes + moved.bytes_in + moved.bytes_out
@@ -185,7 +184,7 @@ def memory(solver: PipelineSolver) -> Cost:
 
 
 def energy(problem: MappingProblem, power: Power) -> Cost:
-    """Joules per frame of what is busy; what the board draws idle depends on the period alone."""
+    """Joules per frame of busy processors; the board's idle power depends on the period alone."""
     watts = ((power.active or 0.0) - (power.idle or 0.0)) / sum(pool.cores for pool in problem.pools)
 
     def cost(choice: StageChoice) -> Floats:
@@ -195,7 +194,7 @@ def energy(problem: MappingProblem, power: Power) -> Cost:
 
 
 def _proven(answer: MappingAnswer, goal: MappingGoal) -> MappingAnswer:
-    """The answer, said to be optimal also where limits cost nothing: none is faster even without them."""
+    """The answer, marked optimal also if limits cost nothing: none is faster even without them."""
     if answer.mapping.optimal or goal.minimise != "period":
         return answer
     free = map_exact(answer.mapping.problem, goal.limits)
@@ -204,12 +203,12 @@ def _proven(answer: MappingAnswer, goal: MappingGoal) -> MappingAnswer:
 
 
 def _or_assigned(answer: MappingAnswer, goal: MappingGoal) -> MappingAnswer:
-    """The answer, or the best mapping without order where that is faster in spite of its waiting."""
+    """The answer, or the best mapping without order if that is faster in spite of its waiting."""
     if goal != ANY_GOAL or answer.gap < 1e-3:
         return answer
     try:
         problem = single_processors(answer.mapping.problem)
-    except Infeasible:  # some layer has times for several cores together only
+    except Infeasible:  # some layer has times for several cores only
         return answer
     found = assign_exact(problem, "slowest", effort=0.3)
     if found.value >= answer.timing.period:
@@ -220,7 +219,7 @@ def _or_assigned(answer: MappingAnswer, goal: MappingGoal) -> MappingAnswer:
 
 
 def _excess(answer: MappingAnswer, goal: MappingGoal) -> tuple[float, float] | None:
-    """By what factors latency and memory exceed their limits; None where they do not."""
+    """The factors by which latency and memory exceed their limits; None if they do not."""
     late = max(1.0, answer.latency / goal.max_latency) if goal.max_latency else 1.0
     full = max(1.0, answer.memory_bytes / goal.ram) if goal.ram else 1.0
     return None if late <= 1 + 1e-9 and full <= 1 else (late, full)
@@ -240,7 +239,7 @@ def _short(answer: MappingAnswer, goal: MappingGoal) -> str:
 
 
 def _least(problem: MappingProblem, goal: MappingGoal) -> str:
-    """What is short, and by how much."""
+    """A sentence on which limit is exceeded, and by how much."""
     for what, limit in (("latency", goal.max_latency), ("memory", goal.ram)):
         if limit is None:
             continue

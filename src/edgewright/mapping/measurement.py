@@ -1,4 +1,4 @@
-"""A mapping run on this machine: built into a folder, measured in turns with onnxruntime, beside what was predicted."""
+"""Runs a mapping on this machine: builds it into a folder, alternates with onnxruntime, compares with predictions."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ..run.pipeline import Pipeline
 from ..run.statistics import RunStatistics
 from .answer import MappingAnswer
 
-VARIETY = 4  # random frames that are taken in turn
+VARIETY = 4  # random frames, used in turn
 
 
 @dataclass(frozen=True)
 class MeasuredMapping:
-    """What was measured of a mapping, beside what onnxruntime came to on as many threads; None for other files."""
+    """Measurements of a mapping, and of onnxruntime on the same number of threads (None for other files)."""
 
     ours: RunStatistics
     onnxruntime: CompetitorFigures | None
@@ -39,7 +39,7 @@ class MeasuredMapping:
         return tuple(found)
 
     def to_dict(self) -> Mapping[str, float | None]:
-        """The keys of --json."""
+        """The measurements as `--json` prints them."""
         return {
             "measured_throughput": self.ours.frames_per_s,
             "measured_latency_s": self.ours.latency_s,
@@ -54,7 +54,7 @@ def _first_part(answer: MappingAnswer, number: int) -> int:
 def measure_mapping(
     answer: MappingAnswer, network: Network, model: Path, running: Pipeline, frames: int
 ) -> MeasuredMapping:
-    """So many frames of each side, in turns."""
+    """Measures `frames` frames on each side, alternating."""
     samples = [random_inputs(network, seed) for seed in range(VARIETY)]
     stored = [stored_inputs(network, sample) for sample in samples]
     if model.suffix != ".onnx":
@@ -65,6 +65,6 @@ def measure_mapping(
 
 
 def _feed(network: Network, sample: Mapping[str, Array]) -> dict[str, Array]:
-    """A sample as the model file takes it."""
+    """A sample in the layout of the model file."""
     theirs = file_inputs(network, sample)
     return {name: np.ascontiguousarray(to_file_layout(network, name, value)) for name, value in theirs.items()}

@@ -1,6 +1,6 @@
-"""MappingProblem: layers, what joins them, and how long each takes in every way that the board can execute it.
+"""MappingProblem: layers, the tensors between them, and the time of each layer for every execution on the board.
 
-Plain data; it is made of a profile in `profiled`, and solved in `exact` and `genetic`.
+Plain data; `profiled` makes it from a profile, `exact` and `genetic` solve it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..platform.profile import TimeOrigin
 
 @dataclass(frozen=True, slots=True)
 class MoveCost:
-    """Seconds to take or to hand over one tensor, beyond what layers that are executed together need."""
+    """Seconds to receive or send one tensor, beyond execution in the same stage."""
 
     latency: float = 0.0
     per_byte: float = 0.0
@@ -34,16 +34,17 @@ class MoveCost:
 class CorePool:
     """Equal processors of a board: the cores of one kind, or GPUs.
 
-    A GPU pays for what it takes and hands over, also from and to the outside. A core reads what another core wrote.
+    A GPU pays for transfers in both directions, including the network's inputs and outputs. A core reads what another
+    core wrote.
     """
 
     name: str
     cores: int
     is_gpu: bool = False
-    slowdown: tuple[float, ...] = (1.0,)  # of each, when so many are busy: [0] for one
+    slowdown: tuple[float, ...] = (1.0,)  # factor when n processors are busy: [0] for one
     reading: MoveCost = MoveCost()
     writing: MoveCost = MoveCost()
-    numbers: tuple[int, ...] = ()  # of its cores, as the system counts them; none where unknown
+    numbers: tuple[int, ...] = ()  # core numbers of the operating system; empty if unknown
 
     def slowed(self, busy: int) -> float:
         return self.slowdown[min(busy, len(self.slowdown)) - 1]
@@ -51,23 +52,23 @@ class CorePool:
 
 @dataclass(frozen=True)
 class Execution:
-    """One way to execute layers: on one kind of processor, each layer shared by so many cores, by one runtime."""
+    """One way to execute layers: a kind of processor, a number of lanes, a runtime."""
 
     pool: str
     lanes: int
     executor: str
-    seconds: tuple[float, ...]  # of each layer; infinite where it cannot
-    driver: str | None = None  # the pool of the core that is kept busy meanwhile, for a GPU
+    seconds: tuple[float, ...]  # of each layer; infinite if impossible
+    driver: str | None = None  # for a GPU, the pool of the core that it keeps busy
 
     def cores(self, replicas: int) -> Mapping[str, int]:
-        """The cores of each pool that so many replicas occupy."""
+        """The cores of each pool that n replicas occupy."""
         taken = {self.pool: self.lanes * replicas}
         return taken | {self.driver: replicas} if self.driver else taken
 
 
 @dataclass(frozen=True, slots=True)
 class JoiningTensor:
-    """A tensor on its way from the layer that computes it, or from outside, to those that read it."""
+    """A tensor between the layer that computes it (or the outside) and its readers."""
 
     name: str
     bytes: int
@@ -80,13 +81,13 @@ class JoiningTensor:
 @dataclass(frozen=True)
 class MappingProblem:
     name: str
-    layers: tuple[str, ...]  # in an order in which they can run
+    layers: tuple[str, ...]  # in a valid order
     tensors: tuple[JoiningTensor, ...]
     pools: tuple[CorePool, ...]
     executions: tuple[Execution, ...]
-    notes: tuple[str, ...] = ()  # about the times, for people
+    notes: tuple[str, ...] = ()  # about the times
     board: str = ""
-    origin: TimeOrigin = TimeOrigin.MEASURED  # of the times that are known least
+    origin: TimeOrigin = TimeOrigin.MEASURED  # of the least reliable times
 
     @cached_property
     def pool(self) -> Mapping[str, CorePool]:
@@ -116,7 +117,7 @@ class MappingProblem:
 
     @cached_property
     def working_bytes(self) -> tuple[int, ...]:
-        """Inputs and output of each layer: what must lie in memory while it runs."""
+        """Inputs and output of each layer: the memory that it needs while it runs."""
         found = [0] * len(self.layers)
         for tensor in self.tensors:
             for layer in {tensor.producer, *tensor.readers} - {None}:
@@ -136,7 +137,7 @@ class MappingProblem:
         )
 
     def slowed(self, busy: Mapping[str, int]) -> MappingProblem:
-        """The times when so many cores of each pool are busy; those of lanes were measured with all lanes busy."""
+        """The times when this many cores of each pool are busy; those of lanes were measured with all lanes busy."""
         executions = []
         for execution in self.executions:
             pool = self.pool[execution.pool]
@@ -148,7 +149,7 @@ class MappingProblem:
         return replace(self, executions=tuple(executions))
 
     def loads_worth_trying(self) -> Iterator[Mapping[str, int]]:
-        """Numbers of busy cores of each pool, all that make a difference to the times; the whole board first."""
+        """The numbers of busy cores of each pool that affect the times; the whole board first."""
         choices = [
             [n for n in range(pool.cores, 0, -1) if n == pool.cores or pool.slowed(n) < pool.slowed(n + 1)]
             for pool in self.pools
@@ -157,11 +158,11 @@ class MappingProblem:
             yield {pool.name: count for pool, count in zip(self.pools, counts, strict=True)}
 
     def time(self, layers: Sequence[int], execution: Execution) -> float:
-        """Seconds that the layers take together, without what is moved."""
+        """Total seconds of the layers, without transfers."""
         return sum(execution.seconds[layer] for layer in layers)
 
     def moving(self, layers: Sequence[int], execution: Execution) -> float:
-        """Seconds that moving tensors to and from these layers adds to their execution."""
+        """Seconds that transfers to and from these layers add."""
         pool, inside = self.pool[execution.pool], set(layers)
         total = 0.0
         for tensor in self.tensors:
@@ -175,7 +176,7 @@ class MappingProblem:
         return total
 
     def with_cores(self, cores: Mapping[str, int]) -> MappingProblem:
-        """The problem with so many cores of some pools; a pool without cores goes, and what it executed."""
+        """The problem with this many cores of some pools; pools without cores are dropped, with their executions."""
         pools = [replace(pool, cores=cores.get(pool.name, pool.cores)) for pool in self.pools]
         kept = {pool.name for pool in pools if pool.cores > 0}
         executions = tuple(

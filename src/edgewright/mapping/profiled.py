@@ -1,4 +1,4 @@
-"""A MappingProblem from a network and its profile; a profile of another model, or with gaps, is refused."""
+"""Makes a MappingProblem from a network and its profile; refuses a profile of another model, or an incomplete one."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ..platform.profile import Profile, ProfiledProcessor, TimeOrigin
 from ..program import structure_digest
 from .problem import CorePool, Execution, JoiningTensor, MappingProblem, MoveCost
 
-GPU = "gpu"  # the kind of a processor that needs a core to drive it
+GPU = "gpu"  # a processor of this kind needs a core to drive it
 
 
 def problem_of(
     network: Network, profile: Profile, board: str, cores: Mapping[str, int] | None = None
 ) -> MappingProblem:
-    """The problem with so many cores of each processor; all there are, of those that are not named."""
+    """The problem with this many cores of each processor; all cores of processors that are not named."""
     _check(network, profile, board)
     pools = tuple(_pool(profile, processor, cores or {}) for processor in profile.processors)
     pools = tuple(pool for pool in pools if pool.cores)
@@ -78,7 +78,7 @@ def _pool(profile: Profile, processor: ProfiledProcessor, cores: Mapping[str, in
 
 
 def _move(profile: Profile, ways: list[tuple[str, str]]) -> MoveCost:
-    """The dearest of some transfers; nothing where none was measured."""
+    """The slowest of some transfers; zero if none was measured."""
     known = [transfer for way in ways if (transfer := profile.transfer(*way))]
     return max(
         (MoveCost(transfer.latency, 1 / transfer.bytes_per_second) for transfer in known),
@@ -88,9 +88,9 @@ def _move(profile: Profile, ways: list[tuple[str, str]]) -> MoveCost:
 
 
 def _columns(profile: Profile, processor: str) -> Mapping[tuple[int, str], tuple[float, ...]]:
-    """The times of all layers for each number of lanes and each executor, made to add up to what a frame takes.
+    """The times of all layers for each number of lanes and each executor, scaled to the time of a whole frame.
 
-    Layers are timed one by one; the whole network in one call takes less, or more, and that is what counts.
+    Layers are timed one by one; the whole network in one call may take more or less, and that counts.
     """
     keys = dict.fromkeys(
         (time.lanes, time.executor) for layer in profile.layers for time in layer.times if time.processor == processor
@@ -108,7 +108,7 @@ def _columns(profile: Profile, processor: str) -> Mapping[tuple[int, str], tuple
 
 
 def joining_tensors(network: Network) -> Iterator[JoiningTensor]:
-    """Inputs, outputs and what lies between layers; no constants."""
+    """Inputs, outputs and tensors between layers, without constants."""
     for name, tensor in network.tensors.items():
         if name in network.constants:
             continue

@@ -1,7 +1,7 @@
-"""The timing of a mapping, by the graph of its workers and FIFOs.
+"""The timing of a mapping, by the dataflow graph of its workers and FIFOs.
 
-The graph says how many frames a second leave the board, also where parts of one worker wait for others; how long a
-frame is underway when frames come as fast as they are taken; and how few slots each FIFO needs for that.
+The graph gives the throughput even if parts of one worker wait for others, the latency of a frame when frames arrive as
+fast as possible, and the least slots of each FIFO for that.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from ..network.parts import TensorRegion
 from ..program.deployment import OUTSIDE, SLOT_ALIGNMENT, Fifo, Reader
 from .board_mapping import BoardMapping
 
-GRAIN = 1000  # units of time in the slowest stage: finer ones make no measurable difference
-EFFORT = 20_000_000  # entries of tables that the search for slots looks at
+GRAIN = 1000  # time units in the slowest stage; finer ones make no measurable difference
+EFFORT = 20_000_000  # table entries examined in the search for slots
 
 
 @dataclass(frozen=True)
 class MappingTiming:
-    """What the graph of a mapping says."""
+    """The results of a mapping's dataflow graph."""
 
     period: float  # seconds
     latency: float  # seconds
     fifos: tuple[Fifo, ...]
     fifo_bytes: int
-    least: bool  # the slots are proven least, in bytes together
+    least: bool  # the total bytes of slots are proven least
 
 
 def timing_of(mapping: BoardMapping) -> MappingTiming:
@@ -45,7 +45,7 @@ def timing_of(mapping: BoardMapping) -> MappingTiming:
     found = float(period(graph, capacities))
     steady = latency(graph, capacities)
     longest = steady.steady if steady.steady is not None else steady.first
-    # What times add up to exactly, not in units, where stages wait for nobody.
+    # The exact sum of times rather than units, if no stage waits.
     exact = mapping.load_period if found <= GRAIN else found * unit
     sized = tuple(replace(fifo, slots=_slots(mapping, fifo, graph, capacities)) for fifo in fifos)
     size = sum(fifo.slots * slot_bytes(mapping, fifo) for fifo in sized)
@@ -53,18 +53,18 @@ def timing_of(mapping: BoardMapping) -> MappingTiming:
 
 
 def slot_bytes(mapping: BoardMapping, fifo: Fifo) -> int:
-    """Bytes from one slot to the next."""
+    """The stride of slots in bytes."""
     return align_up(mapping.problem.bytes_of[fifo.what.tensor], SLOT_ALIGNMENT)
 
 
 def frames_over_time(mapping: BoardMapping, timing: MappingTiming, frames: int) -> tuple[Graph, SelfTimed, float]:
-    """The graph, the firings of the first frames, and how many seconds their unit of time is."""
+    """The graph, the firings of the first frames, and the seconds of its time unit."""
     graph = timed_graph(mapping, timing.fifos)
     return graph, self_timed(graph, iterations=frames), _unit(mapping)
 
 
 def timed_graph(mapping: BoardMapping, fifos: Sequence[Fifo]) -> Graph:
-    """The workers of a mapping with these FIFOs, without the outside; an actor for each stage, in their order."""
+    """The workers of a mapping with these FIFOs, without the outside; an actor for each stage, in order."""
     inside = [replace(fifo, readers=tuple(r for r in fifo.readers if r.part)) for fifo in fifos if fifo.source]
     times = {
         (worker.name, part): PartTimes(((round(seconds / _unit(mapping)),),))
@@ -76,12 +76,12 @@ def timed_graph(mapping: BoardMapping, fifos: Sequence[Fifo]) -> Graph:
 
 
 def _unit(mapping: BoardMapping) -> float:
-    """Seconds of a unit of time."""
+    """The seconds of a time unit."""
     return mapping.load_period / GRAIN or 1.0
 
 
 def _fifos(mapping: BoardMapping) -> Iterator[Fifo]:
-    """What leaves its part, without slots."""
+    """The tensors that leave their part, as FIFOs without slots."""
     home = {
         layer: part for part, (stage, place) in mapping.places.items() for layer in mapping.stages[stage].parts[place]
     }
@@ -95,7 +95,7 @@ def _fifos(mapping: BoardMapping) -> Iterator[Fifo]:
 
 
 def _capacities(mapping: BoardMapping, graph: Graph) -> tuple[dict[str, int], bool]:
-    """Of each channel, the least that keep the period; where the search is too long, one for each who may hold one."""
+    """The least capacity of each channel that keeps the period; if the search takes too long, a sufficient one."""
     front = pareto(graph, in_bytes=True, effort=EFFORT)
     if front.complete:
         return dict(front.points[-1].capacities), True
@@ -109,7 +109,7 @@ def _capacities(mapping: BoardMapping, graph: Graph) -> tuple[dict[str, int], bo
 
 
 def _slots(mapping: BoardMapping, fifo: Fifo, graph: Graph, capacities: Mapping[str, int]) -> int:
-    """What the slowest reader needs; the outside fills or empties a slot while the others are in use."""
+    """The slots for the slowest reader; the outside fills or empties one while the others are in use."""
     needs = [1, *(capacities[channel.name] for channel in graph.channels if channel.note == fifo.what.tensor)]
     outer = fifo.reading if fifo.source == OUTSIDE else (fifo.source,) if OUTSIDE in fifo.reading else ()
     return max([*needs, *(1 + mapping.stage_of(part).replicas for part in outer if part != OUTSIDE)])

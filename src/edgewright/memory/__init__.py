@@ -1,4 +1,4 @@
-"""Order of steps, lifetimes, addresses; views, in-place and overlapping buffers; plans made of them."""
+"""The order of layers, lifetimes and addresses of buffers, and the plans that result."""
 
 from .deploy import PartRequest, deploy
 from .fit import Fit, critical_buffers, fit

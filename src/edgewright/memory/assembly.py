@@ -1,4 +1,4 @@
-"""A solution written down as a Plan: stages and their steps, buffers, views, predictions."""
+"""Writes a solution down as a Plan: stages and steps, buffers, views, predictions."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def assemble(
 
 
 def _view(problem: PlanningProblem, name: str, place: Subview) -> View:
-    """Where a tensor lies: whole in its buffer, or what is kept of it inside a stage or of a pulled input."""
+    """The address of a tensor: whole in its buffer, or the part kept inside a stage or of a pulled input."""
     if place.root in problem.locals:
         return view_of(problem.network, name, place, problem.locals[place.root])
     rows = dict(problem.techniques.pulled).get(place.root)
@@ -82,7 +82,7 @@ def _view(problem: PlanningProblem, name: str, place: Subview) -> View:
 
 
 def _stage(problem: PlanningProblem, step: int, sweep: Sweep) -> Stage:
-    """A stage as scheduled, or a whole layer; what reads a pulled input goes row by row, so that few rows suffice."""
+    """A stage as scheduled, or a whole layer; a layer that reads a pulled input runs row by row."""
     node = problem.nodes[step]
     if node.footprint:
         return Stage(node.name, node.footprint.schedule)
@@ -93,7 +93,7 @@ def _stage(problem: PlanningProblem, step: int, sweep: Sweep) -> Stage:
 
 
 def _sweeps(solution: Solution, memories: Mapping[str, str]) -> Mapping[int, Sweep]:
-    """For each step: forwards, unless the output lies so that only the other direction is safe."""
+    """The direction of each step: forwards, unless the output's address is only safe backwards."""
     problem = solution.problem
     at, shared = solution.placement.offsets, problem.gaps(solution.order.steps)
     sweeps = {

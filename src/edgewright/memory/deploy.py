@@ -1,8 +1,8 @@
-"""A Deployment made from networks and the parts they are to be cut into: FIFOs between the parts, and a plan for each.
+"""Makes a Deployment from networks and the parts to cut them into: FIFOs between parts, and a plan for each part.
 
-Which part computes what is decided elsewhere (by hand, by mapping, by a cluster's strategies). Within a device, a FIFO
-carries the whole of what its source computes, and readers look into it; other devices receive only the regions that
-they read.
+The division into parts is decided elsewhere (by hand, by mapping, by a cluster's strategies). Within a device, a FIFO
+carries the whole output of its source and readers use regions of it; other devices receive only the regions that they
+read.
 """
 
 from __future__ import annotations
@@ -27,13 +27,15 @@ SLOTS = 2  # one is filled while the other is read
 
 @dataclass(frozen=True)
 class PartRequest:
-    """A part to be cut out: layers of a network, and the regions of their outputs that other parts read."""
+    """A part to cut out: layers of a network, and the regions of their outputs that other parts read."""
 
     name: str
     layers: tuple[str, ...]
-    outputs: Mapping[str, Region | PartialSums] | None = None  # None: all that is read outside, whole
-    finished: Mapping[str, Sequence[Region]] = field(default_factory=dict)  # layers that add up others' sums
-    network: str | None = None  # whose layers; None where there is one network
+    outputs: Mapping[str, Region | PartialSums] | None = None  # None: every tensor read outside, whole
+    finished: Mapping[str, Sequence[Region]] = field(
+        default_factory=dict
+    )  # layers that add the partial sums of other parts
+    network: str | None = None  # owner of the layers; None if there is only one network
 
 
 def deploy(
@@ -45,10 +47,10 @@ def deploy(
     memory: str = "ram",
     planner: Planner | None = None,
 ) -> Deployment:
-    """The deployment in which these workers run these parts, with a given number of slots for every FIFO.
+    """The deployment in which these workers run these parts, with a given number of slots in every FIFO.
 
-    `planner` makes the plan of each part, None for parts that another runtime executes; by default the plan with the
-    least RAM whose inputs and outputs lie in the FIFOs' slots.
+    `planner` returns the plan of each part, or None for parts that another runtime executes; by default the plan with
+    the least RAM whose inputs and outputs lie in the FIFOs' slots.
     """
     found = drafted(networks, requests, workers, slots=slots, memory=memory, planner=planner)
     placed = replace(found, arenas=laid_out(found))
@@ -65,7 +67,7 @@ def drafted(
     memory: str = "ram",
     planner: Planner | None = None,
 ) -> Deployment:
-    """The same without addresses, unjudged: for those who lay slots out in a way of their own."""
+    """The deployment without addresses and unchecked, for callers that lay out slots themselves."""
     whole = (networks,) if isinstance(networks, Network) else tuple(networks)
     draft = _DeploymentDraft(whole, requests, workers)
     parts = draft.parts()
@@ -85,7 +87,7 @@ def drafted(
 
 
 def plan_in_slots(network: Network, alignment: int | None = None, by_rows: bool = False) -> Plan:
-    """The plan with the least RAM that keeps all inputs and outputs where the caller has them.
+    """The plan with the least RAM that leaves inputs and outputs in the caller's memory.
 
     With `by_rows`, layers may run row by row.
     """
@@ -95,7 +97,7 @@ def plan_in_slots(network: Network, alignment: int | None = None, by_rows: bool 
 
 
 class _DeploymentDraft:
-    """A deployment under construction: the parts, and which part feeds which."""
+    """A deployment under construction."""
 
     def __init__(self, networks: Sequence[Network], requests: Sequence[PartRequest], workers: Sequence[Worker]) -> None:
         self.networks = {network.name: network for network in networks}
@@ -104,7 +106,7 @@ class _DeploymentDraft:
             for request in requests
         }
         self.everywhere = frozenset(worker.device for worker in workers)
-        self.carried: dict[TensorRegion, tuple[str, list[str]]] = {}  # what FIFOs carry: source and readers
+        self.carried: dict[TensorRegion, tuple[str, list[str]]] = {}  # the contents of FIFOs: source and readers
         self.cut = {request.name: self._cut(request) for request in requests}
         if len(self.cut) < len(requests):
             raise ModelError("two parts have the same name")
@@ -124,7 +126,7 @@ class _DeploymentDraft:
         return replace(part, network=replace(part.network, name=request.name))
 
     def parts(self) -> dict[str, NetworkPart]:
-        """The parts, with inputs and outputs that are exactly what FIFOs carry."""
+        """The parts, with inputs and outputs equal to the contents of FIFOs."""
         pieces = {
             name: {own: self._pieces(name, what) for own, what in part.inputs.items()}
             for name, part in self.cut.items()
@@ -140,7 +142,7 @@ class _DeploymentDraft:
         return found
 
     def _pieces(self, reader: str, wanted: TensorRegion) -> list[TensorRegion]:
-        """The FIFOs that bring a region to a part."""
+        """The FIFOs that together carry a region to a part."""
         network = self.networks[wanted.network]
         if wanted.tensor in network.inputs:
             whole = replace(wanted, region=Region.whole(network.tensors[wanted.tensor].shape))
@@ -162,7 +164,7 @@ class _DeploymentDraft:
         return found
 
     def _held(self, wanted: TensorRegion) -> list[tuple[str, TensorRegion]]:
-        """The regions of a tensor that parts produce; a region that is exactly the wanted one comes first."""
+        """The regions of a tensor that parts produce; an exact match comes first."""
         key = (wanted.network, wanted.tensor, wanted.share)
         found = [
             (name, held)
@@ -181,7 +183,7 @@ class _DeploymentDraft:
         return what
 
     def _give_results(self) -> None:
-        """Outputs of the networks go to the caller, in the regions in which they are computed."""
+        """Passes the outputs of the networks to the caller, in the regions in which they are computed."""
         for name, part in self.cut.items():
             for held in part.outputs.values():
                 if held.share is None and held.tensor in self.networks[held.network].outputs:

@@ -1,4 +1,4 @@
-"""Whether a plan fits, and which buffers decide its peak."""
+"""Whether a plan fits, and which buffers determine its peak."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .layout.problem import align_up
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What a plan needs, and what is available (None where no limit was given)."""
+    """The needs of a plan and the available bytes (None without a limit)."""
 
     arenas: int
-    stack: int | None  # None: not counted
+    stack: int | None  # None: unknown
     flash_needed: int
     ram: int | None
     flash: int | None
@@ -37,8 +37,7 @@ class Fit:
 
 
 def fit(plan: Plan, board: Board | None = None, ram: int | None = None) -> Fit:
-    """The needs of a plan against the board's memories, or against `ram` bytes: its arenas, and its stack where that is
-    known."""
+    """Compares a plan's arenas, and its stack if known, with the board's memories or with `ram` bytes."""
     if ram is not None and ram <= 0:
         raise InputError("there must be some RAM: give a size such as 64K")
     flash = None if board is None else board.flash_size
@@ -47,10 +46,10 @@ def fit(plan: Plan, board: Board | None = None, ram: int | None = None) -> Fit:
 
 
 def _ram_for(plan: Plan, board: Board) -> int:
-    """Bytes of the memories that arenas and stack lie in.
+    """Bytes of the memories that hold the arenas and the stack.
 
-    A plan is spread over several memories only where each holds its part; otherwise it lies in one. The stack lies
-    beside it, or in another memory where that has more room left.
+    A plan is spread over several memories only if each holds its part; otherwise it lies in one. The stack lies beside
+    it, or in another memory that has more space left.
     """
     stack, largest = plan.stack_bytes or 0, max(board.ram, key=lambda memory: memory.usable)
     if len(plan.arenas) > 1:
@@ -64,9 +63,10 @@ def _ram_for(plan: Plan, board: Board) -> int:
 
 
 def critical_buffers(plan: Plan) -> tuple[str, ...]:
-    """Buffers of which one must shrink before the peak can: stacks from address 0 to the peak (S 4.3.3, fig. 4.10)."""
+    """The buffers that stack up from address 0 to the peak; one of them must shrink before the peak can (S 4.3.3, fig.
+    4.10)."""
     found: list[str] = []
-    scratch = {selection.scratch for stage in plan.selections for selection in stage}  # taken from what is free
+    scratch = {selection.scratch for stage in plan.selections for selection in stage}  # placed in free memory
     for memory, size in plan.arenas.items():
         buffers = [b for b in plan.buffers if b.memory == memory and b.name not in scratch]
         items = tuple(Item(b.name, b.first, b.last + 1, align_up(b.size, plan.alignment)) for b in buffers)
@@ -78,7 +78,7 @@ def critical_buffers(plan: Plan) -> tuple[str, ...]:
 
 
 def _gaps(buffers: Sequence[Buffer], alignment: int) -> Mapping[tuple[str, str], tuple[int, int]]:
-    """Pairs that share bytes while both are alive: an output that trails its input rests on it at this distance."""
+    """The least distances of pairs that share bytes while both are live: an output that overlaps its input."""
     gaps = {}
     alive: list[Buffer] = []
     for buffer in sorted(buffers, key=lambda b: b.first):
@@ -92,13 +92,13 @@ def _gaps(buffers: Sequence[Buffer], alignment: int) -> Mapping[tuple[str, str],
 
 
 def fullest(plan: Plan) -> tuple[int, tuple[Buffer, ...]]:
-    """The index of the stage with the most live bytes, and its buffers from the largest down."""
+    """The stage with the most live bytes, and its buffers from the largest down."""
     stage = max(range(len(plan.live_bytes)), key=plan.live_bytes.__getitem__)
     return stage, tuple(sorted(plan.live(stage), key=lambda buffer: (-buffer.size, buffer.offset, buffer.name)))
 
 
 def dominating(plan: Plan, most: int = 3) -> str:
-    """The same in words: "'conv1' fills it, with 'input' (3,072 B) and 'conv1' (16,384 B)"."""
+    """The fullest stage in words: "'conv1' fills it, with 'input' (3,072 B) and 'conv1' (16,384 B)"."""
     stage, buffers = fullest(plan)
     shown = [f"'{buffer.name}' ({text.size(buffer.size)})" for buffer in buffers[:most]]
     if len(buffers) > most:

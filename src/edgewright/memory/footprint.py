@@ -1,4 +1,4 @@
-"""What layers that run together keep in memory inside their stage: traced as they will run, and exact."""
+"""The exact memory that fused layers need inside their stage, from a trace of their steps."""
 
 from __future__ import annotations
 
@@ -17,37 +17,39 @@ from .views import Subview, Views, is_aligned
 
 @dataclass(frozen=True)
 class LocalBuffer:
-    """What is kept of a root inside a stage: a few rows that roll, the tile at hand, or all of it."""
+    """The part of a root tensor kept inside a stage: a rolling window of rows, the current tile, or all of it."""
 
-    shape: Shape  # how many indices along each axis
-    bytes: int  # of each lane
-    rolls: bool = False  # rows: index i is found at i mod n
-    tiled: tuple[int, ...] = ()  # axes along which it is just the tile at hand
-    calls: tuple[int, int] | None = None  # the first and the last that it is needed for; None for all
+    shape: Shape  # number of indices along each axis
+    bytes: int  # for each lane
+    rolls: bool = False  # rows: index i is stored at i mod n
+    tiled: tuple[int, ...] = ()  # axes along which only the current tile is kept
+    calls: tuple[int, int] | None = None  # first and last call that needs it; None for all
 
 
 @dataclass(frozen=True)
 class Footprint:
-    """What a schedule keeps in memory for itself alone, and when."""
+    """The memory that a schedule needs for itself, and when."""
 
     schedule: FusionSchedule
     locals: Mapping[str, LocalBuffer]  # by root
-    sums: Mapping[str, int]  # bytes of buffers for running sums
-    calls: int  # layers, or chains of them, during which different things may be kept
-    shares: Mapping[tuple[str, str], Distance]  # (X, Y): how an output may trail an input that dies here
-    # (X, Y): bytes of an output that are written while a window is needed; what follows may lie over it.
+    sums: Mapping[str, int]  # buffers of running sums, in bytes
+    calls: int  # number of layers or chains whose memory needs differ
+    shares: Mapping[
+        tuple[str, str], Distance
+    ]  # (X, Y): distance at which output Y may overlap input X, which dies here
+    # (X, Y): bytes of Y written while window X is needed; later bytes may overlap it.
     tails: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
 
 def footprint(network: Network, views: Views, schedule: FusionSchedule) -> Footprint:
-    """The layers as one stage, traced; an error where the schedule does not suit them."""
+    """Traces the layers as one stage; raises an error if the schedule does not suit them."""
     fused = FusedLayers(network, schedule, views.free)
     inner = inner_roots(network, views, schedule.layers)
     cuts = _tile_sizes(views, fused, inner)
     sizes = {sums_name(name): sums_bytes(network, network.by_name[name]) for name in fused.partial}
     sums = {name: size for name, size in sizes.items() if size}
     if not schedule.streamed:
-        # Lanes are not in step: one may be at the last layer while another is at the first.
+        # Lanes are not synchronised: one may be at the last layer while another is at the first.
         spans = {
             root: None if schedule.lanes > 1 else _span(network, schedule.layers, members)
             for root, members in inner.items()
@@ -73,8 +75,8 @@ def footprint(network: Network, views: Views, schedule: FusionSchedule) -> Footp
 
 
 def band_lags(views: Views, fused: FusedLayers) -> Mapping[tuple[str, str], int]:
-    """(X, Y): by how many bytes an output must begin before an input, so that what a band of rows writes lies before
-    all that it and later bands read; for single images that fill their buffers, and one core."""
+    """(X, Y): how many bytes before input X output Y must begin, so that a band of rows never overwrites what it or a
+    later band reads. For single images that fill their buffers, on one core."""
     network, schedule, found = fused.network, fused.schedule, dict[tuple[str, str], int]()
     if schedule.lanes > 1 or fused.partial:
         return {}
@@ -83,7 +85,7 @@ def band_lags(views: Views, fused: FusedLayers) -> Mapping[tuple[str, str], int]
     read = {x for name in schedule.layers for x in network.activations(network.by_name[name])} - made.keys()
     row = {x: network.tensors[x].strides[ROWS] for x in (*read, *made) if _fills_images(network, views, x)}
     for x, y in product(read & row.keys(), made.keys() & row.keys()):
-        needed, lag = network.tensors[x].bytes, 0  # the first byte that is read from here on
+        needed, lag = network.tensors[x].bytes, 0  # the first byte that is still read
         for (begin, end), (_, stop) in zip(bands.reads(x)[::-1], bands.intervals[made[y]][::-1], strict=True):
             needed = min(needed, begin * row[x]) if end > begin else needed
             lag = max(lag, stop * row[y] - needed)
@@ -92,13 +94,14 @@ def band_lags(views: Views, fused: FusedLayers) -> Mapping[tuple[str, str], int]
 
 
 def _fills_images(network: Network, views: Views, name: str) -> bool:
-    """Whether the tensor is an image that has its buffer for itself."""
+    """Whether the tensor is an image that fills its own buffer."""
     shape = network.tensors[name].shape
     return len(shape) == 4 and shape[0] == 1 and views.members[views.places[name].root] == (name,)
 
 
 def _rows_of(windows: RowWindows, root: str, members: Sequence[str], cuts: Mapping[int, int]) -> LocalBuffer:
-    """What is kept of a root where layers run row by row; of one that is only handed on, while its chain runs."""
+    """What is kept of a root when layers run row by row; a root passed on inside a chain is kept only while the chain
+    runs."""
     network = windows.network
     sizes = dict(cuts)
     if len(network.tensors[root].shape) == 4:
@@ -116,7 +119,7 @@ def _rows_of(windows: RowWindows, root: str, members: Sequence[str], cuts: Mappi
 def _tile_sizes(
     views: Views, fused: FusedLayers, inner: Mapping[str, Sequence[str]]
 ) -> Mapping[str, Mapping[int, int]]:
-    """For each root inside: the most indices along each axis that a tile holds of it."""
+    """For each inner root, the largest extent of a tile along each axis."""
     found: dict[str, dict[int, int]] = {root: {} for root in inner}
     for split in fused.schedule.splits[1 if fused.schedule.is_banded else 0 :]:
         parts = Tiling(fused, split).intervals
@@ -132,7 +135,7 @@ def _tile_sizes(
 def tile_extent(
     network: Network, views: Views, members: Sequence[str], axis: int, parts: Mapping[str, tuple[Interval, ...]]
 ) -> int | None:
-    """The most indices that a tile holds of a root; None where the tensors in it are cut differently."""
+    """The largest extent of a tile of the root; None if its tensors are tiled differently."""
     cuts = {parts[name] for x in members if (name := network.producers[x].name) in parts}
     if len(cuts) != 1 or not all(is_aligned(network, x, views.places[x], (axis,)) for x in members):
         return None
@@ -142,7 +145,7 @@ def tile_extent(
 def _local(
     network: Network, root: str, sizes: Mapping[int, int], tiled: tuple[int, ...], calls: tuple[int, int] | None
 ) -> LocalBuffer:
-    """What is kept of a root with these extents along some axes."""
+    """The buffer for a root with these extents along some axes."""
     tensor = network.tensors[root]
     shape = tuple(min(sizes.get(axis, size), size) for axis, size in enumerate(tensor.shape))
     rolls = ROWS in sizes and ROWS not in tiled and shape[ROWS] < tensor.shape[ROWS]
@@ -150,7 +153,7 @@ def _local(
 
 
 def _span(network: Network, layers: Sequence[str], members: Sequence[str]) -> tuple[int, int]:
-    """The first and last of the layers that touch a root."""
+    """The first and last layer that touch a root."""
     touching = []
     for at, name in enumerate(layers):
         layer = network.by_name[name]
@@ -160,7 +163,7 @@ def _span(network: Network, layers: Sequence[str], members: Sequence[str]) -> tu
 
 
 def inner_roots(network: Network, views: Views, layers: Collection[str]) -> Mapping[str, tuple[str, ...]]:
-    """The roots that are written and read by these layers alone, with the tensors in each."""
+    """The roots that only these layers write and read, with their tensors."""
     inside = {*layers, *views.free}
     ends = (name for name in (*network.inputs, *network.outputs) if name not in network.constants)
     outer = {views.places[name].root for name in ends}
@@ -173,7 +176,7 @@ def inner_roots(network: Network, views: Views, layers: Collection[str]) -> Mapp
 
 
 def view_of(network: Network, name: str, place: Subview, kept: LocalBuffer) -> View:
-    """Where the tensor lies in what is kept of its root."""
+    """The tensor's place in the kept part of its root."""
     tensor, root = network.tensors[name], network.tensors[place.root]
     size = tensor.dtype.bytes
     dense = [size * prod(kept.shape[axis + 1 :]) for axis in range(len(kept.shape))]

@@ -1,4 +1,5 @@
-"""Layers that compute in the memory of an input: depthwise ones by channel, element-wise ones in a fusion group."""
+"""Layers that compute in the memory of an input: depthwise layers channel by channel, element-wise layers in a fusion
+group."""
 
 from __future__ import annotations
 
@@ -17,10 +18,10 @@ from .views import Views
 def with_planes(
     network: Network, views: Views, techniques: Techniques, alignment: int, barred: Collection[str] = ()
 ) -> Views:
-    """The views with depthwise layers that work in place, one channel plane after the other.
+    """The views with depthwise layers in place, one channel plane after the other.
 
-    Worth it where a plane of scratch is smaller than the distance at which the output could trail the input. Tensors
-    in `barred`, and inputs that are pulled by rows, are not there as a whole: nothing can take their place.
+    This pays if a plane of scratch is smaller than the distance at which the output could overlap the input. `barred`
+    tensors and pulled inputs are never complete in memory, so nothing can replace them.
     """
     if not techniques.planes:
         return views
@@ -38,7 +39,7 @@ def with_planes(
             continue
         root = places[source].root
         if members.get(root) != {source} or target not in members:
-            continue  # others look into the input's memory, or the output lies in another's
+            continue  # other tensors are views of the input, or the output is a view
         if source in outside or not members[target].isdisjoint(outside):
             continue
         if source in interface and interface & members[target]:
@@ -60,11 +61,11 @@ def with_rows_in_place(
     tiled: Mapping[str, FusionSchedule] | None = None,
     streamed: Mapping[str, FusionSchedule] | None = None,
 ) -> Views:
-    """The views with element-wise layers that are fused in place: a row is computed where it will be overwritten.
+    """The views with fused element-wise layers in place: a row is computed where it will be overwritten.
 
-    What layers in tiles (`tiled`, by layer) read from outside stays, since the next tile may read it again. Those that
-    go row by row (`streamed`, by layer) write over what has waited longest, even if others have read it too: a skip
-    connection and its sum become one window of rows.
+    Tensors that tiled layers (`tiled`, by layer) read from outside are not overwritten, since the next tile may read
+    them again. Layers that run row by row (`streamed`, by layer) overwrite the input that has waited longest, even if
+    others have read it too: a skip connection and its sum share one window of rows.
     """
     apart, by_rows = tiled or {}, streamed or {}
     places = dict(views.places)
@@ -88,29 +89,30 @@ def with_rows_in_place(
 
 
 def _is_within(network: Network, tensor: str, layers: Collection[str]) -> bool:
-    """Whether the tensor is made and read by these layers alone."""
+    """Whether only these layers write and read the tensor."""
     producer, readers = network.producers.get(tensor), network.readers[tensor]
     return producer is not None and all(each.name in layers for each in (producer, *readers))
 
 
 def waiting_sources(network: Network, layer: Layer) -> list[str]:
-    """What the rows of an element-wise layer may overwrite where all goes row by row, what has waited longest first.
+    """The inputs whose rows an element-wise layer may overwrite when all layers run row by row, the longest-waiting
+    first.
 
-    When the layer writes a row, all other readers of such a source must be past that row.
+    When the layer writes a row, all other readers of such an input must be past that row.
     """
     if layer.op.grain is not Grain.ELEMENT or len(network.tensors[layer.output].shape) != 4:
         return []
     sources = [x for x in network.activations(layer) if x in network.producers and _replaces(network, layer, x)]
-    depth: dict[str, int] = {}  # layers that a row has come through: what came the longest way is there last
+    depth: dict[str, int] = {}  # number of layers before each tensor; the longest path arrives last
     for each in network.layers:
         depth[each.output] = 1 + max((depth.get(x, 0) for x in network.activations(each)), default=0)
     return sorted((x for x in sources if _comes_last(network, layer, x)), key=depth.__getitem__)
 
 
 def _comes_last(network: Network, layer: Layer, source: str) -> bool:
-    """Whether no other reader of the source wants its row i any more when the layer writes row i of its output."""
+    """Whether no other reader still needs row i of the source when the layer writes row i of its output."""
     height = network.tensors[layer.output].shape[ROWS]
-    done = {layer.output: [*range(1, height + 1)]}  # rows of each tensor that are there by then
+    done = {layer.output: [*range(1, height + 1)]}  # rows of each tensor that exist by then
     before = network.layers[: network.layers.index(layer) + 1]
     for each in reversed(before[before.index(network.producers[source]) + 1 :]):
         for name in network.activations(each) if each.output in done else ():
@@ -128,7 +130,7 @@ def _comes_last(network: Network, layer: Layer, source: str) -> bool:
         there = done[reader.output]
         if any(stop < len(rows) and rows[stop][0] <= row for row, stop in enumerate(there)):
             return False
-        # In step with the layer it may run along with it, a few columns after the other.
+        # A reader may run in step with the layer, a few columns behind.
         is_ahead = any(stop > row + 1 for row, stop in enumerate(there))
         if not is_ahead and not is_in_step(network, reader, source, COLUMNS):
             return False
@@ -136,7 +138,7 @@ def _comes_last(network: Network, layer: Layer, source: str) -> bool:
 
 
 def _replaces(network: Network, layer: Layer, source: str) -> bool:
-    """Whether each element of the output can take the place of the input's at the same index."""
+    """Whether each output element can overwrite the input element at the same index."""
     x, y = network.tensors[source], network.tensors[layer.output]
     if x.shape != y.shape or x.dtype is not y.dtype:
         return False

@@ -19,7 +19,7 @@ from ..network import Array, Layer, Network, Region, Shape
 from ..network.operators import Conv2d, Grain, Op
 from .layout.problem import align_up
 
-MOST_INDICES = 1 << 16  # along an axis; what is larger, and no element-wise layer, is not worth tracing
+MOST_INDICES = 1 << 16  # along an axis; larger layers that are not element-wise are not traced
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Distance:
 
 
 def distance(network: Network, layer: Layer, source: str) -> Distance:
-    """The safe distances between a layer's output and one of its inputs, both lying densely."""
+    """The safe distances between a layer's output and one of its inputs, both dense."""
     x, y = network.tensors[source], network.tensors[layer.output]
     apart = Distance(below=y.bytes, above=x.bytes)
     found = apart
@@ -59,7 +59,7 @@ def most_shared(x: int, y: int, safe: Distance, alignment: int = 1) -> int:
 def plane_scratch(network: Network, layer: Layer, source: str, alignment: int = 1) -> int | None:
     """Bytes of scratch with which a depthwise layer can work exactly in place, channel by channel (Sweep.CHANNELS).
 
-    None where it cannot: each output channel must depend on its own input channel alone, at the same size. Scratch is
+    None if it cannot: each output channel must depend on its own input channel alone, at the same size. Scratch is
     counted in whole words.
     """
     x, y = network.tensors[source], network.tensors[layer.output]
@@ -123,14 +123,14 @@ def _most_ahead(early: Sequence[Array], late: Sequence[Array], includes_same: bo
 
 
 def _in_step(atoms: int, read_bytes: int, write_bytes: int) -> Distance:
-    """Element i is read from and written to the i-th place: m * (write - read) bytes apart after m elements."""
+    """Element i is read from and written to position i: m * (write - read) bytes apart after m elements."""
     drift = write_bytes - read_bytes
     ends = [m * drift for m in ((1, atoms - 1) if atoms > 1 else ())]
     return Distance(max(ends, default=-_FAR), max((-end for end in ends), default=-_FAR))
 
 
 def _is_identity(op: Op, shapes: Sequence[Shape], which: int, out: Shape) -> bool:
-    """Whether each output element reads just the input element at the same place, probed at the far corners."""
+    """Whether each output element reads exactly the input element at the same index, probed at the far corners."""
     corners = (
         Region(tuple((0, 1) for _ in out)),
         Region(tuple((n - 1, n) for n in out)),
@@ -141,7 +141,7 @@ def _is_identity(op: Op, shapes: Sequence[Shape], which: int, out: Shape) -> boo
 
 @lru_cache(maxsize=16)
 def _slabs(op: Op, shapes: tuple[Shape, ...], out: Shape, axis: int) -> tuple[tuple[Region, ...], ...]:
-    """What each index along an output axis reads of every input, the other axes whole."""
+    """The reads of each index along an output axis, with the other axes whole."""
     whole = Region.whole(out)
     return tuple(op.needs(whole.with_axis(axis, (i, i + 1)), shapes) for i in range(out[axis]))
 
@@ -149,10 +149,11 @@ def _slabs(op: Op, shapes: tuple[Shape, ...], out: Shape, axis: int) -> tuple[tu
 def _reads(
     op: Op, shapes: tuple[Shape, ...], which: int, out: Shape, axes: range, size: int
 ) -> tuple[int, int, list[tuple[Array, Array]]] | None:
-    """The first byte of an input that is read at all and the one after the last, and for each axis and index: by how
-    many bytes an atom there begins to read later, and stops sooner.
+    """The first byte of an input that is read and one past the last; and for each axis and index, how much later
+    reading begins and how much earlier it ends.
 
-    The box an atom reads follows, axis by axis, from the output axes; None if two of them move the same input axis.
+    The box that an atom reads follows, axis by axis, from the output axes; None if two of them move the same input
+    axis.
     """
     x = shapes[which]
     strides = [size * prod(x[k + 1 :]) for k in range(len(x))]

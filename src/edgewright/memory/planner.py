@@ -1,18 +1,19 @@
-"""From a network to a Plan: which tensors share memory, in which order layers run, where every buffer lies.
+"""From a network to a Plan: which tensors share memory, the order of layers, the address of every buffer.
 
-And the bytes that no plan can do without, which say how far a plan may be from the best.
+Also the lower bounds that say how far a plan may be from the best.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from typing import Unpack
 
 from ..errors import Infeasible, InputError
 from ..network import Layer, Network
 from ..network.operators import Concat, Reshape, Slice
 from ..platform import Board
-from ..program import FusionSchedule, Plan, Saving, rows_needed
+from ..program import Plan, Saving, rows_needed
 from ..program.legal import can_stream, can_sum
 from .assembly import assemble
 from .layout import MemoryPlacement, place_greedy_by_size, place_in_memories
@@ -20,6 +21,7 @@ from .layout.problem import align_up
 from .ordering import order
 from .problems import PlanningProblem
 from .relaxed import relaxed_problem
+from .request import LayoutKeywords, PlanRequest
 from .row_windows import pullable
 from .solver import Solution, drop_needless_overlaps, solve
 from .streamed import lay_out, named, phased
@@ -27,43 +29,41 @@ from .techniques import PLAIN, Techniques
 from .views import no_views
 
 MOST_ALIGNMENT = 4096
-MOST_TRIED = 1_000  # layers; with more, the savings of single techniques are found with one choice of views
+MOST_TRIED = 1_000  # layers; in larger networks the savings of single techniques are found with one choice of views
 
 
 def plan(
     network: Network,
     board: Board | None = None,
+    request: PlanRequest | None = None,
     *,
     plain: bool = False,
     techniques: Techniques | None = None,
-    alignment: int | None = None,
     explain: bool = True,
-    pull_rows: bool = False,
-    phases: bool | Collection[str] = False,
-    schedules: Sequence[FusionSchedule] | None = None,
-    outside: Collection[str] = (),
     unfused: PlanningProblem | None = None,
+    **fields: Unpack[LayoutKeywords],
 ) -> Plan:
     """The plan that needs the least RAM, with a bound that no other plan can beat.
 
-    `plain` switches everything off but order and layout (S 4.3.1, 4.3.2). `explain` adds what each technique saved.
-    With `pull_rows`, images are not held in memory: the first layer asks for their rows. With `phases`, layers run row
-    by row, keeping a few rows of what lies between them (M 4): those for which it saves most, or just those named.
-    With `schedules`, layers run just as these say, and all others whole. Inputs and outputs in `outside` lie in the
-    caller's memory: nothing is copied, and they are not in the peak. `unfused` is what `unfused_problem` gives for
-    the same arguments; a caller that has it saves tracing the layers again.
+    `request`, or its fields as keywords, says by hand how layers run; this function does not search for schedules.
+    Inputs and outputs in `outside` are not copied and do not count in the peak. `plain` leaves order and layout only
+    (S 4.3.1, 4.3.2), `techniques` switches single techniques off; `explain` adds what each one saved. `unfused` is the
+    result of `unfused_problem` for the same arguments; passing it avoids tracing the layers again.
 
     >>> from edgewright import samples, read_model
     >>> net = read_model(samples.build("stahl_running_example"))
     >>> plan(net, plain=True).peak_bytes  # S fig. 4.9
     24576
     """
-    chosen = replace(PLAIN if plain else techniques or Techniques(), outside=_outside(network, outside))
-    if pull_rows:
+    asked = request or PlanRequest(**fields)
+    chosen = replace(
+        PLAIN if plain or asked.plain else techniques or Techniques(), outside=_outside(network, asked.outside)
+    )
+    if asked.pull_rows:
         held = tuple(each for each in pulled_inputs(network) if each[0] not in chosen.outside)
         chosen = replace(chosen, pulled=held)
-    unit = alignment_of(network, board, alignment)
-    best, bound, parts = _solved(network, chosen, unit, phases, schedules, unfused)
+    unit = alignment_of(network, board, asked.alignment)
+    best, bound, parts = _solved(network, chosen, unit, asked, unfused)
     savings = _savings(network, chosen, unit, best.peak if not parts else None) if explain else ()
     if explain and parts:
         savings = (*savings, Saving(parts, best.peak))
@@ -77,8 +77,8 @@ def plan(
 
 
 def explained(plan: Plan, network: Network, techniques: Techniques) -> Plan:
-    """A plan of the network's whole layers, with what each technique saved."""
-    known = plan.peak_bytes if len(plan.arenas) == 1 else None  # spread over memories, it may need more
+    """The plan of whole layers, with the savings of each technique added."""
+    known = plan.peak_bytes if len(plan.arenas) == 1 else None  # a plan spread over memories may need more
     return replace(plan, savings=_savings(network, techniques, plan.alignment, known))
 
 
@@ -86,13 +86,13 @@ def _solved(
     network: Network,
     techniques: Techniques,
     unit: int,
-    phases: bool | Collection[str],
-    schedules: Sequence[FusionSchedule] | None,
+    request: PlanRequest,
     unfused: PlanningProblem | None,
 ) -> tuple[Solution, int, str]:
-    """The best solution, what no other can do without, and what running layers in parts is called, if they do."""
-    if schedules is not None:
-        best = drop_needless_overlaps(lay_out(network, techniques, unit, schedules))
+    """The best solution, a lower bound of its peak, and a name for the way layers run in parts (empty: they do not)."""
+    phases = request.phases
+    if request.schedules is not None:
+        best = drop_needless_overlaps(lay_out(network, techniques, unit, request.schedules))
         return best, min(best.peak, least_bound(network, techniques, unit)), "layers in parts"
     if phases and phases is not True:
         best = drop_needless_overlaps(named(network, techniques, unit, phases))
@@ -110,7 +110,7 @@ def _solved(
 
 
 def _outside(network: Network, names: Collection[str]) -> frozenset[str]:
-    """The inputs and outputs that lie in the caller's memory, when they can."""
+    """The inputs and outputs in the caller's memory; an error if one cannot be there."""
     for name in names:
         if name in network.constants or (name in network.inputs) == (name in network.outputs):
             raise InputError(
@@ -121,7 +121,7 @@ def _outside(network: Network, names: Collection[str]) -> frozenset[str]:
 
 
 def pulled_inputs(network: Network) -> tuple[tuple[str, int], ...]:
-    """The inputs that can come row by row, and the rows kept of each; an error where none can."""
+    """The inputs that can arrive row by row, and the rows kept of each; an error if there are none."""
     found = pullable(network)
     if not found:
         raise Infeasible(
@@ -132,14 +132,14 @@ def pulled_inputs(network: Network) -> tuple[tuple[str, int], ...]:
 
 
 def alignment_of(network: Network, board: Board | None, wanted: int | None) -> int:
-    """What every offset is a multiple of: a power of two, the target's word, and no less than the largest element."""
+    """The alignment of every offset: a power of two, at least the target's word and the largest element."""
     word = checked_alignment(wanted) if wanted is not None else board.alignment if board else 4
     widest = max((t.dtype.bytes for t in network.tensors.values() if t.name not in network.constants), default=1)
     return max(word, widest)
 
 
 def checked_alignment(wanted: int) -> int:
-    """The alignment itself; an error where addresses cannot be multiples of it."""
+    """The alignment itself; an error if it is not a supported power of two."""
     if not 1 <= wanted <= MOST_ALIGNMENT or wanted & (wanted - 1):
         raise InputError(
             f"buffers cannot be aligned to {wanted} bytes: give a power of two from 1 to {MOST_ALIGNMENT}, such as 4"
@@ -148,14 +148,15 @@ def checked_alignment(wanted: int) -> int:
 
 
 def _home(board: Board | None, peak: int) -> str:
-    """The fastest memory that holds everything."""
+    """The fastest memory that holds all buffers."""
     if board is None:
         return "ram"
     return next((memory.name for memory in board.ram if memory.usable >= peak), board.ram[0].name)
 
 
 def _spread(solution: Solution, board: Board) -> tuple[Mapping[str, str], Solution]:
-    """Buffers over several memories, when none holds them all; if all together do not, as if one memory grew."""
+    """Buffers over several memories if none holds them all; if all together do not, as if the first memory were
+    larger."""
     layout = solution.problem.layout_problem(solution.order.steps)
     memories = [(memory.name, memory.usable) for memory in board.ram]
     try:
@@ -169,15 +170,15 @@ def _spread(solution: Solution, board: Board) -> tuple[Mapping[str, str], Soluti
 
 
 def _traffic(solution: Solution) -> Mapping[str, int]:
-    """Bytes written to and read from each buffer: what it gains from a fast memory."""
+    """Bytes written to and read from each buffer: its benefit from a fast memory."""
     stores = solution.problem.stores.values()
     return {store.name: store.size * (len(store.writers) + len(store.readers)) for store in stores}
 
 
 def _savings(network: Network, techniques: Techniques, alignment: int, known: int | None) -> tuple[Saving, ...]:
-    """The peak as techniques are added one after the other, from what an interpreter does to the whole.
+    """The peak as techniques are added one by one, starting with the layout of an interpreter.
 
-    `known` is the peak with all of them, where that has been found.
+    `known` is the peak with all of them, if it is known.
     """
     peak = solve(network, techniques, alignment, 0).peak if known is None else known
     bare = replace(PLAIN, outside=techniques.outside)
@@ -198,13 +199,13 @@ def _savings(network: Network, techniques: Techniques, alignment: int, known: in
     trials = 3 if len(network.layers) <= MOST_TRIED else 1
     for name, step in added.items():
         found = solve(network, step, alignment, peak, most_trials=trials).peak
-        result.append(Saving(name, min(found, result[-1].peak_bytes)))  # a technique may be left unused
+        result.append(Saving(name, min(found, result[-1].peak_bytes)))  # a technique need not be used
     last = "input pulled by rows" if techniques.pulled else "depthwise in place by channel"
     return (*result, Saving(last, peak))
 
 
 def phased_bound(network: Network, techniques: Techniques, alignment: int) -> int:
-    """Bytes that no plan by rows can do without: what lies outside whole, and the least any one layer needs to run."""
+    """A lower bound for plans by rows: inputs and outputs whole, and the least that any single layer needs to run."""
     outside = techniques.outside
     touched = (layer for layer in network.layers if not outside & {*layer.inputs, layer.output})
     layers = (_least(network, layer) for layer in touched)
@@ -212,7 +213,7 @@ def phased_bound(network: Network, techniques: Techniques, alignment: int) -> in
 
 
 def least_bound(network: Network, techniques: Techniques, alignment: int) -> int:
-    """Bytes that no plan at all can do without: all inputs are there at the beginning, all outputs at the end."""
+    """A lower bound for all plans: all inputs exist at the start, all outputs at the end."""
     elsewhere = {*dict(techniques.pulled), *network.constants, *techniques.outside}
     given, wanted = (
         sum(align_up(network.tensors[name].bytes, alignment) for name in set(names) - elsewhere)
@@ -222,18 +223,18 @@ def least_bound(network: Network, techniques: Techniques, alignment: int) -> int
 
 
 def _least(network: Network, layer: Layer) -> int:
-    """Bytes that lie in memory at some moment while the layer runs, whole or row by row."""
+    """Bytes that are in memory at some moment while the layer runs, whole or row by row."""
     out = network.tensors[layer.output]
     reads = [network.tensors[name] for name in network.activations(layer)]
     whole = max((tensor.bytes for tensor in (out, *reads)), default=0)
     if isinstance(layer.op, Concat | Slice | Reshape) or can_sum(network, layer):
-        return 0  # free, perhaps, or only sums
+        return 0  # possibly free, or only partial sums
     if not can_stream(network, layer, ()):
         return whole
     rows = 0
     for tensor in reads:
         needed = rows_needed(network, layer, tensor.name) or ()
         most = max((b - a for a, b in needed), default=0)
-        if most > 1:  # a single row may be handed on in pieces
+        if most > 1:  # a single row may be passed on in pieces
             rows += most * (tensor.bytes // tensor.shape[1])
     return min(whole, rows)

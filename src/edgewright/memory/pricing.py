@@ -1,11 +1,11 @@
-"""An order of layers in stages: whole layers, and fusion groups that run row by row (M 4).
+"""Divides an order of layers into stages: whole layers, and fusion groups that run row by row (M 4).
 
-A stage's memory is what lies across it, what comes in and goes out whole, and the windows between its layers. The
-peak is the largest over all stages, so the best stages are a shortest path with `max` in place of `+`; among the paths
-with that peak, the one that streams least is taken, since a layer that is streamed reads its weights again for every
-row.
+A stage needs the tensors that cross it, its inputs and outputs, and the windows between its layers. The peak is the
+largest over all stages, so the best stages are a shortest path with `max` in place of `+`; among the paths with that
+peak, the one with the least streaming is taken, since a streamed layer reads its weights again for every row.
 
-How a group runs is decided by its last layers alone. So one trace per end gives the windows of all its beginnings.
+The execution of a group is determined by its last layers. So one trace per end gives the windows for all its
+beginnings.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from .overlap import Distance, most_shared, plane_scratch
 from .problems import PlanningProblem
 from .step_sizes import NARROW, weights_read
 
-STEP_COST = 2000  # bytes of weights that a step costs as much as reading
-NEAR = 32  # layers by which a group may reach beyond those that need too much as a whole
+STEP_COST = 2000  # a step costs as much as reading this many bytes of weights
+NEAR = 32  # layers; how far a group may reach beyond layers that need too much whole
 
 
 StageKey = tuple[int, int, FusionSchedule | None]  # its layers in the order, and how they run
@@ -40,10 +40,10 @@ class Candidate:
     first: int
     last: int
     memory: int
-    effort: int  # beyond that of whole layers: weights read again and steps made, in bytes
+    effort: int  # beyond whole layers: weights read again and steps, in bytes
     schedule: FusionSchedule | None = None  # None for a whole layer
-    macs: int = 0  # computed again
-    scratch: int = 0  # bytes of the memory that are scratch for kernels
+    macs: int = 0  # recomputed
+    scratch: int = 0  # scratch for kernels, part of the memory
     no_overlap: bool = False  # a whole layer that shares no memory with its input
 
     @property
@@ -52,7 +52,7 @@ class Candidate:
 
 
 def _clusters(heavy: Sequence[int]) -> list[tuple[int, int]]:
-    """Where groups that cover these layers may begin and end; those close to each other are one cluster."""
+    """The ranges in which groups that cover these layers may begin and end; close ranges are merged."""
     found: list[tuple[int, int]] = []
     for at in heavy:
         begin, end = max(0, at - NEAR), at + 1 + NEAR
@@ -64,7 +64,7 @@ def _clusters(heavy: Sequence[int]) -> list[tuple[int, int]]:
 
 
 class Pricer:
-    """An order of whole layers, with all ways to cut it into stages."""
+    """An order of whole layers with all ways to divide it into stages."""
 
     def __init__(self, problem: PlanningProblem, order: Sequence[int]) -> None:
         self.problem, self.network, self.views = problem, problem.network, problem.views
@@ -79,13 +79,13 @@ class Pricer:
             if self.spans[x][1] == at == self.spans[y][0]:
                 size = most_shared(problem.stores[x].size, problem.stores[y].size, safe, problem.alignment)
                 self.shared[at] = max(size, self.shared.get(at, 0))
-        # By end: where the longest traced group begins, all of them, and what longer ones cannot do without.
+        # By end: the start of the longest traced group, all groups, and a lower bound for longer ones.
         self._known: dict[int, tuple[int, list[Candidate], int]] = {}
 
     def best(self, known: int | None = None) -> list[Candidate]:
-        """The stages with the least peak, and among those the least effort.
+        """The stages with the least peak and, among those, the least effort.
 
-        Only layers that need more than the best peak so far have to be inside a group; as the peak sinks, more do.
+        Only layers that need more than the best peak so far must be in a group; as the peak falls, more do.
         """
         wholes = [[self.whole(at)] for at in range(len(self.layers))]
         arriving, peak = wholes, self.least_peak(wholes)
@@ -100,10 +100,10 @@ class Pricer:
     def arriving(
         self, wholes: Sequence[list[Candidate]], limit: int, heavy: int | None = None, reach: int | None = None
     ) -> list[list[Candidate]]:
-        """For each layer the stages that end with it: itself, and groups that stay within the limit.
+        """For each layer the stages that end with it: the layer itself, and groups that stay within the limit.
 
-        Groups are looked for around layers that need `heavy` bytes as a whole, and made longer until they need more
-        than `reach` in any case; as much as the limit, if not said.
+        Groups are sought around layers that need `heavy` bytes whole, and extended until they need more than `reach` in
+        any case (by default the limit).
         """
         arriving = [[*whole] for whole in wholes]
         least = limit if heavy is None else heavy
@@ -123,7 +123,7 @@ class Pricer:
         return peaks[-1]
 
     def easiest(self, arriving: Sequence[Sequence[Candidate]], peak: int) -> list[Candidate]:
-        """The cheapest sequence of stages of which none needs more than the peak."""
+        """The cheapest sequence of stages that all stay within the peak."""
         effort: list[float] = [0.0]
         taken: list[Candidate | None] = [None]
         for cuts in arriving:
@@ -145,12 +145,12 @@ class Pricer:
         return Candidate(at, at + 1, self._alive(at) - saved, 0)
 
     def _alive(self, at: int) -> int:
-        """Bytes of all that is in memory while the layer runs whole."""
+        """Bytes in memory while the layer runs whole."""
         alive = [root for root, (first, last) in self.spans.items() if first <= at <= last]
         return sum(self.problem.stores[root].size for root in alive)
 
     def _saved_by_planes(self, at: int) -> int:
-        """Bytes that a depthwise layer saves by working in place, channel by channel."""
+        """Bytes saved by a depthwise layer that works in place, channel by channel."""
         layer = self.layers[at]
         x, y = layer.inputs[0], layer.output
         if not self.problem.techniques.planes or not self.fits[at] or x in self.network.constants:
@@ -163,7 +163,7 @@ class Pricer:
 
     @cached_property
     def crossing(self) -> list[int]:
-        """Bytes that lie across each cut."""
+        """Bytes that are live across each cut."""
         change = [0] * (len(self.layers) + 2)
         for root, (first, last) in self.spans.items():
             change[first + 1] += self.problem.stores[root].size
@@ -173,9 +173,9 @@ class Pricer:
     def streamed_groups(self, last: int, limit: int, earliest: int, reach: int) -> list[Candidate]:
         """The groups that end right before `last` and stay within the limit.
 
-        The trace is made longer until what must lie in it is more than `reach`: what is kept inside only grows.
+        The trace is extended until its lower bound exceeds `reach`: the memory inside only grows.
         """
-        begin = last - 1  # the last layer itself may do no more than keep sums
+        begin = last - 1  # the last layer may only accumulate sums
         while begin > earliest and self.fits[begin - 1]:
             begin -= 1
         first, cuts, least = self._known.get(last, (last, [], 0))
@@ -188,17 +188,17 @@ class Pricer:
         return [cut for cut in cuts if cut.memory <= limit]
 
     def _traced(self, begin: int, last: int) -> tuple[list[Candidate], int]:
-        """The groups within [begin, last) that end with it, and what a longer one cannot do without."""
+        """The groups within [begin, last) that end at `last`, and a lower bound for longer ones."""
         names = self.names[begin:last]
         schedule = FusionSchedule(tuple(names), streamed=True)
         trace = self.problem.row_windows(schedule.layers)
         rolling = inner_roots(self.network, self.views, names)
-        memory = least = self.crossing[last] + self.sums(last - 1)  # behind the group, written by it or before
-        handed: dict[int, int] = {}  # bytes of what each chain hands on inside
+        memory = least = self.crossing[last] + self.sums(last - 1)  # live after the group
+        handed: dict[int, int] = {}  # bytes passed on inside each chain
         effort, found = 0, []
         trailing = self.trailing(trace.lags, begin, last)
         for first in range(last - 1, begin - 1, -1):
-            # What is read for the last time inside comes from outside as long as its writer is not inside too.
+            # A tensor whose last read is inside comes from outside unless its writer is inside too.
             memory += sum(self.size(root) for root in self.dying[first])
             for root in self.born[first]:
                 if root in rolling and self.spans[root][1] < last:
@@ -219,7 +219,7 @@ class Pricer:
 
     @cached_property
     def _overwritten(self) -> Mapping[str, int]:
-        """Bytes of a row that the windows of these roots need not have: what is made of it is written over it."""
+        """Bytes of a row that the windows of these roots do not need, because the result overwrites it."""
         found, unit = {}, self.problem.alignment
         looked_into = {self.views.places[self.network.by_name[name].output].root for name in self.views.free}
         for layer in self.layers if self.problem.techniques.in_place else ():
@@ -230,12 +230,12 @@ class Pricer:
         return found
 
     def effort_by_rows(self, at: int) -> int:
-        """What running the layer at this place row by row costs more than running it whole."""
+        """The extra cost of running this layer row by row instead of whole."""
         layer = self.layers[at]
         return (self._rows(layer) - 1) * (weights_read(self.network, layer) + STEP_COST)
 
     def _rows(self, layer: Layer) -> int:
-        """Rows that the layer goes through: of the first image that it reads at run time, else of its output."""
+        """The number of rows of the layer: of the first image it reads at run time, else of its output."""
         shapes = [self.network.tensors[name].shape for name in (*self.network.activations(layer), layer.output)]
         return next((shape[ROWS] for shape in shapes if len(shape) == 4), 1)
 
@@ -248,7 +248,7 @@ class Pricer:
         return align_up(min(columns, NARROW) * (tensor.bytes // (tensor.shape[1] * columns)), self.problem.alignment)
 
     def sums(self, at: int) -> int:
-        """Bytes of running sums, should this layer keep any."""
+        """Bytes of the running sums, if this layer has any."""
         layer = self.layers[at]
         needed = sums_bytes(self.network, layer) if can_sum(self.network, layer) else 0
         return align_up(needed, self.problem.alignment)
@@ -258,13 +258,13 @@ class Pricer:
 
     @cached_property
     def dying(self) -> list[list[str]]:
-        """For each layer the roots that are needed for the last time there."""
+        """For each layer the roots whose last use is there."""
         stores = self.problem.stores
         return self._grouped((last, root) for root, (_, last) in self.spans.items() if not stores[root].is_output)
 
     @cached_property
     def born(self) -> list[list[str]]:
-        """For each layer the roots that are needed for the first time there."""
+        """For each layer the roots whose first use is there."""
         stores = self.problem.stores
         return self._grouped((first, root) for root, (first, _) in self.spans.items() if not stores[root].is_input)
 
@@ -276,11 +276,11 @@ class Pricer:
 
     @cached_property
     def _partial(self) -> set[str]:
-        """Buffers with tensors in them that do not fill them from end to end: nothing trails these."""
+        """Buffers whose tensors do not fill them; nothing overlaps these."""
         return {place.root for name, place in self.views.places.items() if self.problem.filled(name) is None}
 
     def trailing(self, lags: Mapping[tuple[str, str], int], begin: int, last: int) -> list[int]:
-        """For each group from `begin` or later to `last`, the most bytes that an output shares with an input (X, Y)
+        """For each group from `begin` or later to `last`, the most bytes that an output can share with an input (X, Y)
         that dies in it."""
         best = [0] * (last - begin)
         for (x, y), lag in lags.items() if self.problem.techniques.overlap else ():

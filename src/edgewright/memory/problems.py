@@ -1,4 +1,5 @@
-"""From a network to the problems that solvers take: with its views an order problem, with an order a layout problem."""
+"""Converts a network to the problems of the solvers: with views to an ordering problem, with an order to a layout
+problem."""
 
 from __future__ import annotations
 
@@ -18,12 +19,12 @@ from .row_windows import RowWindows
 from .techniques import Techniques
 from .views import Views
 
-RESERVED = "reserved: for others"  # a buffer that a plan leaves to somebody else
+RESERVED = "reserved: for others"  # a buffer that a plan leaves to other networks
 
 
 @dataclass(frozen=True)
 class StageNode:
-    """What becomes one stage: a layer, or several as scheduled."""
+    """The layers that become one stage: one layer, or several as scheduled."""
 
     name: str
     layers: tuple[Layer, ...]
@@ -32,9 +33,9 @@ class StageNode:
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """Memory that a stage needs for itself alone, during some of its calls."""
+    """Memory that only this stage needs, during some of its calls."""
 
-    size: int  # of all lanes
+    size: int  # for all lanes
     calls: tuple[int, int]
     lanes: int = 1
 
@@ -55,7 +56,7 @@ class PlanningProblem:
 
     @cached_property
     def nodes(self) -> tuple[StageNode, ...]:
-        """The steps of the order problem, in an order in which they can run."""
+        """The steps of the ordering problem, in a valid order."""
         fused = {name for each in self.footprints for name in each.schedule.layers}
         nodes = [StageNode(x.name, (x,)) for x in self.layers if x.name not in fused]
         for each in self.footprints:
@@ -69,11 +70,11 @@ class PlanningProblem:
 
     @cached_property
     def locals(self) -> Mapping[str, LocalBuffer]:
-        """What is kept of the buffers that live inside a stage alone."""
+        """The parts kept of buffers that live inside one stage."""
         return {root: local for each in self.footprints for root, local in each.locals.items()}
 
     def scratch(self, node: StageNode) -> Mapping[str, Scratch]:
-        """What the stage needs for itself alone: windows and tiles, the plane of a depthwise layer."""
+        """The stage's own memory: windows and tiles, the plane of a depthwise layer."""
         always = (0, node.footprint.calls - 1 if node.footprint else 0)
         lanes = node.footprint.schedule.lanes if node.footprint else 1
         found: dict[str, Scratch] = {}
@@ -94,27 +95,27 @@ class PlanningProblem:
 
     @cached_property
     def outside(self) -> Mapping[str, str]:
-        """The roots that lie in the caller's memory, each with the input or output that it is there."""
+        """The roots in the caller's memory, each with its input or output."""
         return {self.views.places[name].root: name for name in sorted(self.techniques.outside)}
 
     @cached_property
     def stores(self) -> Mapping[str, Store]:
         """The buffers by the name of their root, with the steps that touch them; sizes in whole words.
 
-        What lies in the caller's memory takes nothing.
+        Buffers in the caller's memory have size 0.
         """
         writers: dict[str, list[int]] = {}
         readers: dict[str, list[int]] = {}
         places = self.views.places
         for step, node in enumerate(self.nodes):
-            if node.name not in self.views.planes:  # a layer in place touches its buffer, but does not begin it
+            if node.name not in self.views.planes:  # a layer in place uses the buffer but does not start its lifetime
                 for root in dict.fromkeys(places[layer.output].root for layer in node.layers):
                     writers.setdefault(root, []).append(step)
             names = (name for layer in node.layers for name in self.network.activations(layer))
             for root in dict.fromkeys(places[name].root for name in names):
                 readers.setdefault(root, []).append(step)
         pulled = dict(self.techniques.pulled)
-        for name in pulled:  # rows come in while the layer runs, and none outlives it
+        for name in pulled:  # rows arrive while the layer runs, and do not outlive it
             writers[name] = readers[name]
         inputs = {places[name].root for name in self.network.inputs if name not in pulled}
         outputs = {places[name].root for name in self.network.outputs if name in places}
@@ -133,14 +134,14 @@ class PlanningProblem:
 
     @property
     def _reserved(self) -> dict[str, Store]:
-        """The bytes that are reserved for others, as an output."""
+        """The bytes reserved for other networks, as an output."""
         layer, size = self.techniques.reserved or ("", 0)
         steps = tuple(step for step, node in enumerate(self.nodes) if layer in (each.name for each in node.layers))
         return {RESERVED: Store(RESERVED, self._aligned(size), steps, (), False, True)} if steps else {}
 
     @cached_property
     def pairs(self) -> Mapping[tuple[int, str, str], Distance]:
-        """(step, X, Y): how Y may lie against X, should X die there. Only where they really can share."""
+        """(step, X, Y): the allowed distances of Y and X if X dies at the step; only pairs that can share bytes."""
         found = {}
         for step, node in enumerate(self.nodes):
             for (root, target), safe in self._distances(node).items():
@@ -153,7 +154,7 @@ class PlanningProblem:
         return found
 
     def _distances(self, node: StageNode) -> Mapping[tuple[str, str], Distance]:
-        """(X, Y): how an output of the stage may lie against an input, both filling their buffers from end to end."""
+        """(X, Y): the allowed distances of an output and an input of the stage, if both fill their buffers."""
         places = self.views.places
         if node.footprint:
             read = {name for layer in node.layers for name in self.network.activations(layer)}
@@ -174,13 +175,13 @@ class PlanningProblem:
             read_as = [n for n in self.network.activations(layer) if places[n].root == root]
             if root is not None and root != target and len(read_as) == 1:
                 found[root, target] = distance(self.network, layer, source)
-        # Rows come from top to bottom alone.
+        # Rows arrive from top to bottom only.
         if any(name in dict(self.techniques.pulled) for name in layer.inputs):
             found = {(x, y): replace(safe, above=self.network.tensors[x].bytes) for (x, y), safe in found.items()}
         return found
 
     def row_windows(self, layers: tuple[str, ...]) -> RowWindows:
-        """The layers traced as they run row by row: done once for each group, since it takes a while."""
+        """The layers traced row by row; computed once for each group, since it is slow."""
         if layers not in self._row_windows:
             fused = FusedLayers(self.network, FusionSchedule(layers, streamed=True), self.views.free)
             self._row_windows[layers] = RowWindows(self.views, fused).without_steps()
@@ -201,7 +202,7 @@ class PlanningProblem:
         return OrderProblem(names, self.before, tuple(self.stores.values()), savings, scratch)
 
     def lifetimes(self, order: Sequence[int]) -> Mapping[str, tuple[int, int]]:
-        """First and last position in the order at which each buffer is needed, both included."""
+        """The first and last position in the order at which each buffer is needed, inclusive."""
         at = {step: position for position, step in enumerate(order)}
         end = max(0, len(order) - 1)
         spans = {}
@@ -213,7 +214,7 @@ class PlanningProblem:
         return spans
 
     def fullest(self, order: Sequence[int]) -> int:
-        """The position in the order at which most bytes are alive."""
+        """The position in the order with the most live bytes."""
         change = [0] * (len(order) + 1)
         for root, (first, last) in self.lifetimes(order).items():
             change[first] += self.stores[root].size
@@ -222,10 +223,10 @@ class PlanningProblem:
         return max(range(len(order)), key=totals.__getitem__, default=0)
 
     def layout_problem(self, order: Sequence[int]) -> LayoutProblem:
-        """Buffers with their lifetimes, and the pairs that may overlap since one dies where the other is born."""
+        """Buffers with their lifetimes, and the pairs that may overlap because one dies where the other is born."""
         spans = self.lifetimes(order)
         calls = (each.calls if (each := self.nodes[step].footprint) else 1 for step in order)
-        times = list(accumulate(calls, initial=0))  # when each stage begins; one of several calls takes longer
+        times = list(accumulate(calls, initial=0))  # start of each stage; stages with several calls take longer
         times = times if order else [0, 1]
         items = [
             Item(root, times[first], times[last + 1], self.stores[root].size)
@@ -239,9 +240,10 @@ class PlanningProblem:
         return LayoutProblem(tuple(items), self.gaps(order), self.alignment)
 
     def gaps(self, order: Sequence[int]) -> Mapping[tuple[str, str], tuple[int, int]]:
-        """(X, Y): bytes from X's start to Y's, or from Y's to X's, for the pairs that share memory in this order.
+        """(X, Y): the least distance from X's start to Y's, or from Y's to X's, for pairs that share memory in this
+        order.
 
-        When two inputs die at once only forward sweeps are offered, so that one sweep suits both.
+        If two inputs die at once only forward sweeps are offered, so that one sweep suits both.
         """
         spans = self.lifetimes(order)
         at = {step: position for position, step in enumerate(order)}
@@ -256,21 +258,21 @@ class PlanningProblem:
                 found[x, y] = (above, safe.below)
         for step, node in enumerate(self.nodes):
             tails = node.footprint.tails if node.footprint and self.techniques.overlap else {}
-            for (x, y), tail in tails.items():  # the last rows of Y are written when X is dead
+            for (x, y), tail in tails.items():  # the last rows of Y are written after X is dead
                 is_born = spans[y][0] == at[step] and self.filled(y) == y and y not in self.outside
                 if is_born and tail < self.stores[y].size:
                     found[x, y] = (self._aligned(self.locals[x].bytes), tail)
         return found
 
     def filled(self, name: str) -> str | None:
-        """The root that the tensor fills from end to end, if it does."""
+        """The root that the tensor fills completely, if any."""
         place, tensor = self.views.places[name], self.network.tensors[name]
         fills = place.offset == 0 and self.network.tensors[place.root].bytes == tensor.bytes
         return place.root if fills and tensor.is_dense(place.strides) else None
 
 
 def _fullest_call(parts: Iterable[Scratch]) -> int:
-    """The most bytes of scratch that are needed during one call."""
+    """The most bytes of scratch needed in one call."""
     change: dict[int, int] = {}
     for part in parts:
         change[part.calls[0]] = change.get(part.calls[0], 0) + part.size
@@ -279,7 +281,7 @@ def _fullest_call(parts: Iterable[Scratch]) -> int:
 
 
 def dependencies(network: Network, nodes: Sequence[Sequence[Layer]]) -> tuple[tuple[int, ...], ...]:
-    """For each stage, the stages whose output it reads, found through the layers that are free."""
+    """For each stage, the stages whose output it reads, traced through free layers."""
     steps = {layer.output: step for step, layers in enumerate(nodes) for layer in layers}
     sources: dict[str, tuple[int, ...]] = dict.fromkeys((*network.inputs, *network.constants), ())
     for layer in network.layers:

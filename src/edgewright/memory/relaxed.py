@@ -1,4 +1,4 @@
-"""An order problem that no plan of a network can beat: what it needs, every plan needs."""
+"""A relaxed ordering problem: a lower bound for every plan of a network."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .techniques import Techniques
 
 
 def relaxed_problem(network: Network, techniques: Techniques, alignment: int) -> OrderProblem:
-    """An order problem that no plan can beat, whatever it decides about concats, slices and working in place.
+    """An ordering problem whose peak no plan can beat, for any treatment of concats, slices and in-place layers.
 
-    Tensors are pieces: a concat's output is the pieces of its inputs, a slice's output the pieces it selects, and a
-    piece is counted once, from its computation to the last time anything made of it is read. A copy would hold
-    it twice, a view would hold its surroundings too; both need at least this much.
+    Tensors are divided into pieces: a concat's output is the pieces of its inputs, a slice's output the pieces it
+    selects. A piece is counted once, from its computation to its last use. A copy would hold it twice, and a view would
+    hold the surrounding bytes too.
     """
     moving = {layer.name for layer in network.layers if _moves_data(network, layer)}
     layers = [layer for layer in network.layers if layer.name not in moving]
@@ -59,7 +59,7 @@ def relaxed_problem(network: Network, techniques: Techniques, alignment: int) ->
 
 
 def _moves_data(network: Network, layer: Layer) -> bool:
-    """Whether the layer could be free: it moves elements and changes none."""
+    """Whether the layer could be free: it moves elements without changing them."""
     y = network.tensors[layer.output]
     alike = all(
         name not in network.constants
@@ -71,7 +71,7 @@ def _moves_data(network: Network, layer: Layer) -> bool:
 
 
 def _pieces(network: Network, moving: set[str], alignment: int) -> dict[str, tuple[tuple[str, int], ...]]:
-    """For each computed tensor its pieces (name, bytes): cut where slices cut it, joined where concats join them."""
+    """The pieces (name, bytes) of each computed tensor: divided by slices, joined by concats."""
     found: dict[str, tuple[tuple[str, int], ...]] = {}
     for name in network.inputs:
         found[name] = _cut(network, name, moving, alignment)
@@ -87,7 +87,7 @@ def _pieces(network: Network, moving: set[str], alignment: int) -> dict[str, tup
 
 
 def _cut(network: Network, name: str, moving: set[str], alignment: int) -> tuple[tuple[str, int], ...]:
-    """The tensor in the parts that its slices take along one axis; in one piece when they are not as simple."""
+    """The tensor divided by its slices along one axis; in one piece if they are more complex."""
     tensor = network.tensors[name]
     slices = [r.op for r in network.readers[name] if r.name in moving and isinstance(r.op, Slice)]
     axes = {axis for op in slices for axis, n in enumerate(op.sizes) if n != tensor.shape[axis]}
@@ -104,7 +104,7 @@ def _cut(network: Network, name: str, moving: set[str], alignment: int) -> tuple
 
 
 def _selected(network: Network, layer: Layer, pieces: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
-    """The pieces that a slice takes; none when it cuts through one (nothing is claimed of it then)."""
+    """The pieces that a slice takes; none if it cuts through one."""
     assert isinstance(layer.op, Slice)
     source = layer.inputs[0]
     shape = network.tensors[source].shape
@@ -119,7 +119,7 @@ def _selected(network: Network, layer: Layer, pieces: tuple[tuple[str, int], ...
 
 
 def _best_sharing(network: Network, layer: Layer, source: str, techniques: Techniques, alignment: int) -> int:
-    """The most bytes that the layer's output can share with a dying input by any technique that is on."""
+    """The most bytes that the layer's output can share with a dying input, by any technique in use."""
     x, y = (align_up(network.tensors[name].bytes, alignment) for name in (source, layer.output))
     shared = 0
     if techniques.allows(layer.op.grain):

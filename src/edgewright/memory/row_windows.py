@@ -1,7 +1,7 @@
-"""Rolling windows: how many rows of a tensor are ever there and still needed while layers run row by row.
+"""Rolling windows: the number of rows of a tensor that are live while layers run row by row.
 
-Nothing is assumed about the network's shape: layers are traced as they will run (`program.RowTrace`; M 4, where as
-rolling windows there is no self-loop channel).
+Layers are traced as they will run (`program.RowTrace`), without assumptions about the network's shape (M 4, where
+rolling windows correspond to channels without self-loops).
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from ..program import ROWS, FusedLayers, FusionSchedule, PixelChain, RowTrace, r
 from .layout.problem import align_up
 from .views import Views, is_aligned
 
-_FAR = 1 << 60  # beyond any address: what is not needed any more
-_DEAD = _FAR >> 1  # from here on nothing is
+_FAR = 1 << 60  # beyond any address: no longer needed
+_DEAD = _FAR >> 1  # values from here on mean "no longer needed"
 
 
 class RowWindows:
-    """Layers traced as they run row by row: rows kept of every root, and how far outputs stay behind inputs."""
+    """A trace of layers that run row by row: rows kept of every root, and the distance of outputs behind inputs."""
 
     def __init__(self, views: Views, fused: FusedLayers) -> None:
         self.network, self.views, self.trace = fused.network, views, RowTrace(fused)
         self.passing = passing_roots(views, self.trace)
         self.reads = self._reads()
-        self.rows: dict[str, int] = {}  # the most rows of each written root that were there and still needed
-        # (X, Y): the most bytes by which writing Y was ahead of reading X, both from the start of their buffers.
+        self.rows: dict[str, int] = {}  # the most rows of each written root that were live
+        # (X, Y): how far writing Y was ahead of reading X, in bytes from the starts of their buffers.
         self.lags: dict[tuple[str, str], int] = {}
         # (X, Y): the bytes of Y, from its start, that were written while X was still needed.
         self.tails: dict[tuple[str, str], int] = {}
         self._run()
 
     def without_steps(self) -> RowWindows:
-        """The same with what it found alone: every step of hundreds of traces takes hundreds of megabytes."""
+        """A copy with the results only; the steps of hundreds of traces would take hundreds of megabytes."""
         self.reads = {}
         for known in ("demands", "taken", "bands"):
-            vars(self.trace).pop(known, None)  # worked out again, should anybody ask
+            vars(self.trace).pop(known, None)  # recomputed on demand
         return self
 
     def rows_kept(self, root: str, members: Iterable[str]) -> int:
@@ -54,7 +54,7 @@ class RowWindows:
         return align_up(self.rows_kept(root, members) * self._row_bytes(root), alignment)
 
     def _reads(self) -> Mapping[str, list[tuple[int, tuple[int, ...]]]]:
-        """For each root who reads it, and from which byte on in each step; after the last, from none."""
+        """For each root its readers, and the first byte each needs from every step on."""
         found: dict[str, list[tuple[int, tuple[int, ...]]]] = {}
         for index, chain in enumerate(self.trace.chains):
             layers = [self.network.by_name[name] for name in chain.layers]
@@ -96,7 +96,7 @@ class RowWindows:
         self.tails = {(x, root): tail for root, found in tails.items() for x, tail in found.items()}
 
     def _written(self, chain: PixelChain) -> list[tuple[str, int, int, int]]:
-        """The roots that a chain writes to: where its rows begin, bytes from row to row, and bytes of a row."""
+        """The roots that a chain writes: start of its rows, row pitch and row size in bytes."""
         found = {}
         for name in chain.layers:
             place = self.views.places[self.network.by_name[name].output]
@@ -111,7 +111,7 @@ class RowWindows:
 
 
 def _note_lags(lags: dict[str, int], tails: dict[str, int], written: int, first: Mapping[str, int]) -> None:
-    """Notes by how much writing a root is ahead of reading others, and how much of it there is while these live."""
+    """Records how far writing a root is ahead of reading others, and how much of it exists while these live."""
     for x, needed in first.items():
         lag = written - needed
         if needed < _DEAD:
@@ -121,7 +121,7 @@ def _note_lags(lags: dict[str, int], tails: dict[str, int], written: int, first:
 
 
 def passing_roots(views: Views, trace: RowTrace) -> Mapping[str, int]:
-    """The roots that only hand rows on inside a chain, and which chain that is."""
+    """The roots that only pass rows on inside a chain, and their chain."""
     members = views.members
     found = {}
     for index, chain in enumerate(trace.chains):
@@ -134,9 +134,9 @@ def passing_roots(views: Views, trace: RowTrace) -> Mapping[str, int]:
 
 
 def pullable(network: Network) -> Mapping[str, int]:
-    """For each input that need not lie in memory, since its rows can be pulled on demand: how many are kept at once.
+    """The inputs whose rows can be pulled on demand, and the number of rows kept of each.
 
-    It must be one image that one layer reads, and that layer must go through it from top to bottom.
+    Such an input is one image, read by a single layer from top to bottom.
     """
     found = {}
     for name in network.inputs:
@@ -153,7 +153,7 @@ def pullable(network: Network) -> Mapping[str, int]:
 def rows_pulled(
     network: Network, free: Collection[str], pulled: Sequence[tuple[str, int]], schedules: Sequence[FusionSchedule]
 ) -> tuple[tuple[str, int], ...]:
-    """The rows kept of each pulled input: as many as a step of the layer that reads it takes, by these schedules."""
+    """The rows kept of each pulled input: those that one step of its reader needs, with these schedules."""
     found = dict(pulled)
     for schedule in (each for each in schedules if pulled and each.streamed):
         trace = RowTrace(FusedLayers(network, schedule, free))

@@ -1,6 +1,6 @@
-"""The best way to run whole layers: what is a view and what is copied, the order, the addresses.
+"""The best execution of whole layers: views and copies, order, addresses.
 
-Memory is shared only where that lowers the peak (`drop_needless_overlaps`).
+Memory is shared only if that lowers the peak (`drop_needless_overlaps`).
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from .problems import PlanningProblem
 from .techniques import Techniques
 from .views import Views, find_views, no_views, with_copies
 
-MOST_SEARCHED = 500  # buffers; with more, an exact search costs long and gains little over first fit
-MOST_TRIALS = 24  # of deciding otherwise about a concat or slice that stands in the way
+MOST_SEARCHED = 500  # buffers; for more, an exact search is slow and gains little over first fit
+MOST_TRIALS = 24  # other decisions tried about a concat or slice
 
-MOST_DROPS = 16  # of layouts that keep one more pair apart
-MOST_REPLACED = 100  # buffers; with more, only first fit is tried for them
+MOST_DROPS = 16  # layouts that keep one more pair apart
+MOST_REPLACED = 100  # buffers; for more, these layouts only use first fit
 
 Pair = tuple[str, str]
-# Layers of one kind do the same to tensors of the same shapes.
+# Layers of one kind have the same operator and shapes.
 Kind = tuple[Concat | Slice, tuple[Shape, ...]]
 
 
 @dataclass(frozen=True)
 class Solution:
-    """One way to run a network: what shares memory, the order, the addresses."""
+    """One way to run a network: shared memory, order, addresses."""
 
     problem: PlanningProblem
     order: Order
@@ -46,19 +46,19 @@ class Solution:
 
 @dataclass(frozen=True)
 class ViewChoice:
-    """Where to copy although a view would do, since a view keeps a larger buffer alive for longer."""
+    """Which views to replace by copies, because they keep a larger buffer alive for longer."""
 
     copied: frozenset[str] = frozenset()  # concats and slices with an output of their own
-    moved: frozenset[str] = frozenset()  # tensors that wait outside a concat's buffer until it is needed
+    moved: frozenset[str] = frozenset()  # tensors that stay outside a concat's buffer until it is needed
 
 
 def solve(
     network: Network, techniques: Techniques, alignment: int, bound: int, most_trials: int = MOST_TRIALS
 ) -> Solution:
-    """The best solution found over what may be a view and what is copied; `bound` ends the search early.
+    """The best solution found over the choice of views and copies; `bound` ends the search early.
 
-    Views are nearly always right, so the search starts from all of them and turns one decision at a time among
-    those that touch the fullest stage. Orders are compared first: a layout never needs less than its order.
+    Views are nearly always right, so the search starts with all of them and changes one decision at a time at the
+    fullest stage. Orders are compared first: a layout cannot use less memory than the lower bound of its order.
     """
     if not techniques.views:
         return place(*ordered(network, no_views(network), techniques, alignment))
@@ -67,7 +67,7 @@ def solve(
     movers = [layer for layer in network.layers if isinstance(layer.op, Concat | Slice | Reshape)]
     everything = ViewChoice(copied=frozenset(layer.name for layer in movers))
     tried = {choice}
-    # A reshape is always best looked at in place.
+    # A reshape is always best as a view.
     has_choice = any(not isinstance(layer.op, Reshape) for layer in movers)
     while has_choice and best.peak > bound:
         trials = [everything, *_alternatives(network, best, choice, most_trials)]
@@ -86,28 +86,29 @@ def solve(
 
 
 def _alternatives(network: Network, solution: Solution, choice: ViewChoice, most: int) -> list[ViewChoice]:
-    """Choices that differ in how one concat or slice is treated, among those in memory at the fullest stage.
+    """Choices that change the treatment of one concat or slice in memory at the fullest stage.
 
-    Networks repeat their blocks, and all of them must change before the peak does: alike layers are decided alike.
-    Where there are more kinds than trials, as in unrolled loops, slices of other places are of one kind.
+    In a network with repeated blocks all of them must change before the peak does, so similar layers are decided
+    together. If there are more kinds than trials, as in unrolled loops, slices at different positions count as one
+    kind.
     """
     found = _with_alternatives(network, solution, choice, False)
     return found if len(found) < most else _with_alternatives(network, solution, choice, True)
 
 
 def _with_alternatives(network: Network, solution: Solution, choice: ViewChoice, is_broad: bool) -> list[ViewChoice]:
-    """The choices of `_alternatives`; where `is_broad`, it does not matter where slices begin."""
+    """The choices of `_alternatives`; with `is_broad`, regardless of where slices begin."""
     problem = solution.problem
     spans = problem.lifetimes(solution.order.steps)
     fullest = problem.fullest(solution.order.steps)
     members = problem.views.members
-    parts: dict[str, str] = {}  # a concat's buffer -> the part that is written first
+    parts: dict[str, str] = {}  # a concat's buffer -> the part written first
     for layer in problem.layers:
         root = problem.views.places[layer.output].root
         if any(isinstance(reader.op, Concat) for reader in problem.network.readers[layer.output]):
             parts.setdefault(root, layer.output)
     alike: dict[Kind, set[str]] = {}
-    in_the_way: dict[Kind, bool] = {}  # in the order of the network
+    in_the_way: dict[Kind, bool] = {}  # in network order
     for layer in network.layers:
         if isinstance(layer.op, Concat | Slice):
             op = layer.op
@@ -121,7 +122,7 @@ def _with_alternatives(network: Network, solution: Solution, choice: ViewChoice,
     found = []
     for kind in (kind for kind, matters in in_the_way.items() if matters):
         roots = {problem.views.places[network.by_name[name].output].root for name in alike[kind]}
-        # What is written first may wait outside, unless it is a copy already.
+        # The part written first may wait outside, unless it is already a copy.
         early = {parts[root] for root in roots if root in parts and parts[root] in network.tensors}
         if early - choice.moved:
             found.append(replace(choice, moved=choice.moved | early))
@@ -141,7 +142,7 @@ def _chosen(
 def ordered(
     network: Network, views: Views, techniques: Techniques, alignment: int, below: int | None = None
 ) -> tuple[PlanningProblem, Order]:
-    """The problem of these views, and its order; with `below`, only one that needs less is of interest."""
+    """The problem with these views, and its order; with `below`, only a lower peak is of interest."""
     problem = PlanningProblem(network, with_planes(network, views, techniques, alignment), techniques, alignment)
     return problem, order(problem.order_problem(), below=below)
 
@@ -149,7 +150,7 @@ def ordered(
 def place(
     problem: PlanningProblem, found: Order, capacity: int | None = None, effort: LayoutEffort | None = None
 ) -> Solution:
-    """The solution with addresses; `effort` is by the number of buffers, if not said."""
+    """The solution with addresses; `effort` depends on the number of buffers by default."""
     layout = problem.layout_problem(found.steps)
     if effort is None:
         effort = LayoutEffort.NORMAL if len(layout.items) <= MOST_SEARCHED else LayoutEffort.QUICK
@@ -157,10 +158,10 @@ def place(
 
 
 def drop_needless_overlaps(solution: Solution) -> Solution:
-    """The solution with the same peak in which as few layers as possible share memory with their input.
+    """The solution with the same peak in which the fewest layers share memory with their input.
 
-    A layer whose output lies apart from its input runs in any order: kernels then compute several pixels at once and
-    read inputs again; where memory is shared they must go pixel by pixel.
+    A layer whose output is separate from its input can run in any order, so kernels compute several pixels at once and
+    read inputs again; with shared memory they must go pixel by pixel.
     """
     problem = solution.problem.layout_problem(solution.order.steps)
     pairs = _needless_overlaps(solution, problem)
@@ -179,14 +180,14 @@ def drop_needless_overlaps(solution: Solution) -> Solution:
 
 
 def _needless_overlaps(solution: Solution, layout: LayoutProblem) -> list[Pair]:
-    """The pairs that share memory although there is room for both, those with the most work first.
+    """The pairs that share memory although there is space for both, the most expensive first.
 
-    Layers that go element by element lose nothing by working in place, and are left alone.
+    Element-wise layers lose nothing by working in place, and are left alone.
     """
     problem = solution.problem
     writer = {problem.views.places[layer.output].root: layer for layer in problem.layers}
     birth = {item.name: item.start for item in layout.items}
-    change: Counter[int] = Counter()  # bytes that come to life, or die, at each time
+    change: Counter[int] = Counter()  # change of live bytes at each time
     for item in layout.items:
         change[item.start] += item.size
         change[item.end] -= item.size

@@ -1,4 +1,4 @@
-"""How much a chain of layers computes in a step: few columns where memory is short, many rows where that pays."""
+"""How much a chain of layers computes in a step: few columns if memory is short, many rows if that is faster."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ..program import COLUMNS, ROWS, FusedLayers, FusionSchedule, PixelChain, Ro
 from .row_windows import passing_roots
 from .views import Views
 
-HEAVY = 128 * 1024  # bytes of weights that are better not read again for each row
-PIXELS = 28  # in a step, so that reading them pays
-NARROW = 4  # columns at least that a chain computes in a go
+HEAVY = 128 * 1024  # bytes of weights that should not be read again for each row
+PIXELS = 28  # per step, so that reading weights pays
+NARROW = 4  # minimum columns that a chain computes at a time
 
 
 def widen_steps(network: Network, views: Views, schedule: FusionSchedule) -> Iterator[FusionSchedule]:
-    """Schedules that do more in a step, the fastest first: whole rows, and several rows for heavy layers.
+    """Schedules with larger steps, the fastest first: whole rows, and several rows for heavy layers.
 
-    What the schedule says about rows stays.
+    Rows set by the schedule are kept.
     """
     found = _heavy_rows(network, views, schedule) if schedule.streamed and not schedule.is_banded else ()
     heavy = tuple(entry for entry in found if entry[0] not in dict(schedule.rows))
@@ -33,12 +33,12 @@ def widen_steps(network: Network, views: Views, schedule: FusionSchedule) -> Ite
 
 
 def _heavy_rows(network: Network, views: Views, schedule: FusionSchedule) -> tuple[tuple[str, int], ...]:
-    """The layers that run much faster with several rows in a step: those that read many weights for few pixels."""
+    """The layers that run much faster with several rows in a step: many weights, few pixels."""
     trace = RowTrace(FusedLayers(network, schedule, views.free))
     found = []
     for chain in trace.chains:
         layers = [network.by_name[name] for name in chain.layers]
-        # Of a network input only a few rows are there at a time.
+        # Only a few rows of a network input are in memory at a time.
         reads_image = any(x in network.inputs for layer in layers for x in layer.inputs)
         width = _across(trace, chain)
         heaviest = max(layers, key=lambda layer: weights_read(network, layer))
@@ -48,15 +48,15 @@ def _heavy_rows(network: Network, views: Views, schedule: FusionSchedule) -> tup
 
 
 def _across(trace: RowTrace, chain: PixelChain) -> int:
-    """The columns of what a chain goes through."""
+    """The columns of a chain."""
     first = trace.fused.wholes[chain.layers[0]]
     return (first.partial or first.region).shape[COLUMNS]
 
 
 def narrow_steps(network: Network, views: Views, schedule: FusionSchedule) -> FusionSchedule:
-    """The schedule with few columns at a time where whole rows between layers of a chain would need more memory.
+    """The schedule with few columns at a time if whole rows between layers of a chain would need more memory.
 
-    Chains of which the schedule says something keep that.
+    Chains that the schedule already divides are kept.
     """
     if not schedule.streamed or COLUMNS in schedule.axes:
         return schedule
@@ -73,7 +73,8 @@ def narrow_steps(network: Network, views: Views, schedule: FusionSchedule) -> Fu
 
 
 def _even(width: int, most: int) -> int:
-    """The columns of parts of a row, as few as `most` allows and all about as wide: a single column costs the most.
+    """Widths of the parts of a row: as few parts as `most` allows, of similar width, because single columns are
+    expensive.
 
     >>> _even(5, 4)
     3
@@ -82,7 +83,7 @@ def _even(width: int, most: int) -> int:
 
 
 def pixel_bytes(views: Views, trace: RowTrace) -> list[int]:
-    """For each chain the bytes of a pixel of all that is handed on inside it, in all rows of a step."""
+    """For each chain the bytes of a pixel of everything passed on inside it, over all rows of a step."""
     found = [0] * len(trace.chains)
     for root, chain in passing_roots(views, trace).items():
         tensor = trace.network.tensors[root]

@@ -1,6 +1,6 @@
-"""Solutions in which some layers run as scheduled among whole ones: where each buffer lies, step sizes included.
+"""Solutions in which some layers run as scheduled and the others whole: addresses, and step sizes.
 
-And which layers run row by row, at no extra MACs (M 4): those for which it saves most, or those that are named.
+Also the choice of layers to run row by row without extra MACs (M 4): those that save the most, or given ones.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def phased(
     whole: Solution,
     unfused: PlanningProblem | None = None,
 ) -> Solution:
-    """The best solution found in which layers run row by row where that saves memory; `whole` if it saves none.
+    """The best solution found with layers row by row where that saves memory; `whole` if nothing is saved.
 
-    `unfused` is the network's `unfused_problem`, where groups of its layers have been traced before.
+    `unfused` is the network's `unfused_problem`, if its groups have been traced before.
     """
     by_rows = _streamed(network, techniques, alignment, streamed_groups, unfused=unfused)
     best = min(whole, by_rows, key=lambda solution: solution.peak)
@@ -50,13 +50,13 @@ def phased(
 
 
 def named(network: Network, techniques: Techniques, alignment: int, names: Collection[str]) -> Solution:
-    """The solution in which just these layers run row by row; those that follow each other do so together."""
+    """The solution in which exactly these layers run row by row; consecutive ones do so together."""
     known_layers(network, names)
     return _streamed(network, techniques, alignment, partial(named_groups, names=names))
 
 
 def lay_out(network: Network, techniques: Techniques, alignment: int, schedules: Sequence[FusionSchedule]) -> Solution:
-    """The solution in which layers run just as scheduled, and all others whole."""
+    """The solution in which layers run as scheduled, and all others whole."""
     pulled = dict(techniques.pulled)
     return _streamed(
         network, techniques, alignment, lambda problem, _: _checked(network, schedules, problem.views.free, pulled)
@@ -66,7 +66,7 @@ def lay_out(network: Network, techniques: Techniques, alignment: int, schedules:
 def _checked(
     network: Network, schedules: Sequence[FusionSchedule], free: Collection[str], pulled: Collection[str]
 ) -> list[FusionSchedule]:
-    """The schedules, less the layers that execute nothing; an error where one cannot be carried out."""
+    """The schedules without layers that execute nothing; an error if one cannot be carried out."""
     found: list[FusionSchedule] = []
     taken: set[str] = set()
     for schedule in schedules:
@@ -91,7 +91,7 @@ def _streamed(
     copied: Collection[str] = (),
     unfused: PlanningProblem | None = None,
 ) -> Solution:
-    """The solution for the schedules that `choose` makes of the best order of whole layers."""
+    """The solution for the schedules that `choose` selects for the best order of whole layers."""
     problem = unfused or unfused_problem(network, techniques, alignment, copied)
     schedules = choose(problem, order(problem.order_problem()).steps)
     chosen = {name for schedule in schedules for name in schedule.layers}
@@ -100,14 +100,14 @@ def _streamed(
         tiled = {
             name: each for each in schedules if each.splits and not _is_one_layer_in_lanes(each) for name in each.layers
         }
-        # Whole layers lie over their input by where buffers are placed; in the caller's memory nothing is placed.
+        # Whole layers overlap their input by placement; nothing is placed in the caller's memory.
         ends = {x.name for x in network.layers if problem.views.places[x.output].root in problem.outside}
         by_rows = {name: each for each in schedules if each.streamed and not each.splits for name in each.layers}
         views = with_rows_in_place(network, views, chosen | (ends - techniques.no_overlap), tiled, by_rows)
     read = {name for layer in chosen for name in network.by_name[layer].inputs}
     views = with_planes(network, views, techniques, alignment, read)
     parts = tuple(footprint(network, views, narrow_steps(network, views, each)) for each in schedules)
-    # Running sums have 32 bits, and lie in words even where everything else is bytes.
+    # Running sums have 32 bits, and are word-aligned even if everything else is bytes.
     words = max(alignment, SUM_BYTES) if any(part.sums for part in parts) else alignment
     pulled = rows_pulled(network, views.free, techniques.pulled, [part.schedule for part in parts])
     problem = PlanningProblem(network, views, replace(techniques, pulled=pulled), words, parts)
@@ -115,24 +115,24 @@ def _streamed(
 
 
 def _is_one_layer_in_lanes(schedule: FusionSchedule) -> bool:
-    """Whether the schedule divides a single layer among lanes: no element is computed twice, and none is overwritten
-    before another lane reads it."""
+    """Whether the schedule divides a single layer among lanes without recomputation or overwriting what another lane
+    reads."""
     return schedule.lanes > 1 and len(schedule.layers) == 1
 
 
 def unfused_problem(
     network: Network, techniques: Techniques, alignment: int, copied: Collection[str] = ()
 ) -> PlanningProblem:
-    """The planning problem in which any layer may still join a fusion group: the basis for choosing stages."""
+    """The planning problem in which any layer may still join a fusion group: the starting point for choosing stages."""
     views = _row_views(network, techniques, copied)
     unfused = with_rows_in_place(network, views, network.by_name) if techniques.in_place else views
     return PlanningProblem(network, unfused, techniques, alignment)
 
 
 def _widened(solution: Solution) -> Solution:
-    """The solution with more in a step wherever that is faster and does not raise the peak.
+    """The solution with larger steps wherever that is faster and does not raise the peak.
 
-    In large networks most searches for a layout end in vain, and first fit must do.
+    In large networks most layout searches fail, so only first fit is used.
     """
     for at, part in enumerate(solution.problem.footprints):
         network, views = solution.problem.network, solution.problem.views
@@ -145,7 +145,7 @@ def _widened(solution: Solution) -> Solution:
             try:
                 solution = place(problem, found, solution.peak, effort)
                 break
-            except Infeasible:  # or not found
+            except Infeasible:  # infeasible, or not found
                 continue
     return solution
 
@@ -165,13 +165,13 @@ def _row_views(network: Network, techniques: Techniques, copied: Collection[str]
 def streamed_groups(
     problem: PlanningProblem, order: Sequence[int], known: int | None = None
 ) -> tuple[FusionSchedule, ...]:
-    """The groups of layers for which going row by row saves most; `known` is a peak that can be had anyway."""
+    """The groups of layers for which running row by row saves the most; `known` is a peak that is already achieved."""
     best = Pricer(problem, order).best(known)
     return tuple(stage.schedule for stage in best if stage.schedule)
 
 
 def named_groups(problem: PlanningProblem, order: Sequence[int], names: Collection[str]) -> tuple[FusionSchedule, ...]:
-    """Schedules in which just these layers run row by row; those that follow each other in the order are one group."""
+    """Schedules in which exactly these layers run row by row; consecutive ones form a group."""
     found: list[list[str]] = [[]]
     for step in order:
         layer = problem.nodes[step].layers[0]
@@ -181,7 +181,7 @@ def named_groups(problem: PlanningProblem, order: Sequence[int], names: Collecti
             found[-1].append(layer.name)
         elif can_sum(problem.network, layer):
             found[-1].append(layer.name)
-            found.append([])  # what reads the sums waits until they are complete
+            found.append([])  # readers of the sums wait until they are complete
         else:
             raise InputError(
                 f"layer '{layer.name}' cannot run row by row: that takes one image, read from top to bottom"
@@ -193,7 +193,7 @@ def bottleneck_tensors(network: Network, views: Views) -> frozenset[str]:
     """The tensors that are the only ones live at some cut of the order, but lie inside a larger buffer that is filled
     later."""
     places = views.places
-    open_ends: set[str] = set()  # tensors made so far that are still to be read
+    open_ends: set[str] = set()  # tensors that are still to be read
     left = {name: len(readers) for name, readers in network.readers.items()}
     found = set()
     for layer in network.layers:

@@ -1,7 +1,7 @@
-"""How close two buffers of a plan may lie that share bytes during a stage, wherever the plan has them.
+"""The least distance of two buffers of a plan that share bytes during a stage, wherever the plan placed them.
 
-A stage of one layer is followed as its operator promises to read and write (`overlap`), one of several layers step by
-step: there nothing is known of the order within a step.
+For a stage of one layer it follows from the operator's grain (`overlap`); stages of several layers are followed step by
+step, because the order within a step is unknown.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from ..program import ROWS, Plan, Sweep
 from .overlap import Distance, distance
 
 Extent = tuple[int, int] | None  # the bytes of a buffer that are in use during a step
-Touch = tuple[str, Region, bool]  # a tensor, the region that a step reads or writes, and whether it writes
+Touch = tuple[str, Region, bool]  # a tensor, the region that a step accesses, and whether it writes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _PlanStage:
-    """A stage of a plan, by which is known what follows from it: the same plan is laid out with many others.
+    """A stage of a plan, as a cache key.
 
-    Plans are the same where they are one object: comparing them would take longer than what is looked up.
+    Plans are compared by identity: comparing their contents would take longer than the lookup saves.
     """
 
     plan: Plan
@@ -37,8 +37,8 @@ class _PlanStage:
 
 
 def least_distance(plan: Plan, x: str, y: str) -> Distance | None:
-    """The safe distances from buffer `x` to buffer `y`, of which the first dies in the stage in which the second is
-    born; None where they are not known."""
+    """The safe distances from buffer `x` to buffer `y`, if `x` dies in the stage in which `y` is born; None if
+    unknown."""
     one, two = plan.buffer_named[x], plan.buffer_named[y]
     if one.last != two.first or not 0 <= two.first < len(plan.program.stages):
         return None
@@ -58,7 +58,7 @@ def least_distance(plan: Plan, x: str, y: str) -> Distance | None:
 
 
 def _fills(plan: Plan, name: str) -> bool:
-    """Whether a tensor takes all of its buffer, in the order of its elements."""
+    """Whether a tensor fills its buffer in element order."""
     view, tensor = plan.views[name], plan.network.tensors[name]
     is_plain = view.offset == 0 and view.window is None and not view.tiled
     return is_plain and tensor.is_dense(view.strides) and plan.buffer_named[view.buffer].size == tensor.bytes
@@ -66,10 +66,10 @@ def _fills(plan: Plan, name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _by_steps(stage: _PlanStage, x: str, y: str) -> Distance:
-    """The distances at which what is in use of both never overlaps during a step."""
+    """The distances at which the bytes in use of both never overlap during a step."""
     in_use = (_in_use(stage, name) for name in (x, y))
     both = [(mine, theirs) for mine, theirs in zip(*in_use, strict=True) if mine is not None and theirs is not None]
-    least = -max(stage.plan.buffer_named[name].size for name in (x, y))  # where the two are never in use together
+    least = -max(stage.plan.buffer_named[name].size for name in (x, y))  # for buffers that are never in use together
     below = max((theirs[1] - mine[0] for mine, theirs in both), default=least)
     above = max((mine[1] - theirs[0] for mine, theirs in both), default=least)
     return Distance(below, above)
@@ -77,7 +77,7 @@ def _by_steps(stage: _PlanStage, x: str, y: str) -> Distance:
 
 @lru_cache(maxsize=256)
 def _in_use(stage: _PlanStage, buffer: str) -> Sequence[Extent]:
-    """Of each step of a stage the bytes of a buffer that it touches, or that hold what is read later."""
+    """For each step of a stage, the bytes of a buffer that it touches or that hold data read later."""
     plan, steps = stage.plan, _touches(stage)
     inside = [name for name, view in plan.views.items() if view.buffer == buffer]
     rolling = [name for name in inside if _rolls(plan, name)]
@@ -89,7 +89,7 @@ def _in_use(stage: _PlanStage, buffer: str) -> Sequence[Extent]:
 
 @lru_cache(maxsize=16)
 def _touches(stage: _PlanStage) -> Sequence[Sequence[Touch]]:
-    """Of each step of a stage the regions that it reads, and the one that it writes."""
+    """For each step of a stage, the regions that it reads and the one that it writes."""
     program, network = stage.plan.program, stage.plan.network
     found: list[Sequence[Touch]] = []
     for step in program.steps(program.stages[stage.number]):
@@ -101,7 +101,7 @@ def _touches(stage: _PlanStage) -> Sequence[Sequence[Touch]]:
 
 
 def _rolls(plan: Plan, name: str) -> bool:
-    """Whether only a few rows or a tile of a tensor are kept, all of them inside a stage; those of an input may come
+    """Whether only a few rows or a tile of the tensor are kept, within one stage; rows of an input may arrive
     earlier."""
     view = plan.views[name]
     return (view.window is not None or bool(view.tiled)) and name in plan.network.producers
@@ -114,7 +114,7 @@ def _hull(extents: Iterable[Extent]) -> Extent:
 
 @dataclass
 class _Life:
-    """The steps from which to which a row of a window, or a tile, is in use."""
+    """The steps during which a row of a window, or a tile, is in use."""
 
     first: int
     last: int
@@ -123,8 +123,8 @@ class _Life:
 
 
 def _rows_in_use(plan: Plan, steps: Sequence[Sequence[Touch]], name: str) -> list[Extent]:
-    """The same for a tensor in a rolling window: a row is in use from the step that writes it to the last that reads
-    it; a row of a tile until the next tile is written."""
+    """Bytes in use for a tensor in a rolling window: a row from the step that writes it to the last that reads it; a
+    row of a tile until the next tile is written."""
     view = plan.views[name]
     axis, count = view.window or (ROWS, 1)
     lives: dict[int, list[_Life]] = {}
@@ -145,8 +145,8 @@ def _rows_in_use(plan: Plan, steps: Sequence[Sequence[Touch]], name: str) -> lis
 
 
 def _touch(lives: list[_Life], at: int, region: Region, is_write: bool, is_rewritten: bool) -> None:
-    """Notes that a step reads or writes a row. Where tiles follow each other, a write after a read begins a life,
-    unless what it replaces is read again."""
+    """Records an access to a row. For tiles, a write after a read starts a new lifetime, unless the overwritten data is
+    read again."""
     if not lives or (is_write and is_rewritten and lives[-1].is_read):
         lives.append(_Life(at, at, region))
         return
@@ -165,7 +165,7 @@ def _around(lives: Sequence[_Life]) -> Region:
 def _bytes_in_use(
     plan: Plan, number: int, steps: Sequence[Sequence[Touch]], buffer: str, tensors: Collection[str]
 ) -> list[Extent]:
-    """The same for tensors that lie in a buffer as a whole."""
+    """Bytes in use for tensors that lie in a buffer as a whole."""
     own, ends = plan.buffer_named[buffer], plan.network
     is_there = own.first < number or any(name in ends.inputs for name in tensors)
     is_kept = own.last > number or any(name in ends.outputs for name in tensors)
@@ -187,7 +187,7 @@ def _bytes_in_use(
 
 
 def _extent(plan: Plan, name: str, region: Region) -> tuple[int, int]:
-    """The first byte of its buffer that a region may take, and the one after the last."""
+    """The first byte of its buffer that a region may cover, and one past the last."""
     view = plan.views[name]
     is_moving = view.window is not None or view.tiled
     return (0, plan.buffer_named[view.buffer].size) if is_moving else _reach(plan, name, region)

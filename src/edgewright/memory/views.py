@@ -1,8 +1,8 @@
-"""Which tensors share a buffer because one is a part of the other: reshape, slice, split and concat for free.
+"""Which tensors share a buffer because one is part of the other: reshape, slice, split and concat without copies.
 
-A concat costs nothing when its parts are written where they end up; a slice costs nothing when its readers look
-into the whole. Each tensor is a view (offset and strides) of a root tensor, and views nest: in a DenseNet every
-partial concat is a view of the last one.
+A concat is free if its parts are written to their final place; a slice is free if its readers use a view of the whole.
+Each tensor is a view (offset and strides) of a root tensor, and views nest: in a DenseNet every partial concat is a
+view of the last one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..network.operators import Concat, Reshape, Slice
 
 @dataclass(frozen=True, slots=True)
 class Subview:
-    """A tensor inside its root: bytes from the root's start, and bytes from index to index."""
+    """A tensor inside its root: offset and strides in bytes."""
 
     root: str
     offset: int
@@ -31,7 +31,7 @@ class Views:
     places: Mapping[str, Subview]  # for each tensor that is not a constant
     free: frozenset[str]  # layers with nothing left to do
     in_place: Mapping[str, tuple[int, ...]]  # for a concat that still copies: the inputs that need no copy
-    planes: Mapping[str, int] = field(default_factory=dict)  # layers that work in place by channel: their scratch
+    planes: Mapping[str, int] = field(default_factory=dict)  # layers in place by channel: their scratch
 
     @cached_property
     def members(self) -> Mapping[str, tuple[str, ...]]:
@@ -49,10 +49,10 @@ def no_views(network: Network) -> Views:
 
 
 def find_views(network: Network, copied: Collection[str] = (), outside: Collection[str] = ()) -> Views:
-    """Views wherever the data already lies right, except for the layers in `copied`.
+    """Uses views wherever data is already in place, except for the layers in `copied`.
 
-    Concats are met last to first, so that the largest one takes the parts and earlier ones find them in place. Inputs
-    and outputs in `outside` have the buffer that they lie in for themselves, from end to end.
+    Concats are visited last to first, so that the largest one takes the parts and earlier ones find them in place.
+    Inputs and outputs in `outside` have their buffer to themselves.
     """
     finder = _Finder(network, frozenset(outside))
     for layer in network.layers:
@@ -65,9 +65,10 @@ def find_views(network: Network, copied: Collection[str] = (), outside: Collecti
 
 
 def with_copies(network: Network, tensors: Collection[str]) -> Network:
-    """The network with these tensors copied before they are joined, so that they need not be born in a concat."""
+    """The network with these tensors copied before they are joined, so that they need not be created in the concat's
+    buffer."""
     layers, wanted = [], set(tensors)
-    renamed = {name: f"{name}:copy" for name in network.tensors if name in wanted}  # in the order of the network
+    renamed = {name: f"{name}:copy" for name in network.tensors if name in wanted}  # in network order
     added = [replace(network.tensors[name], name=copy) for name, copy in renamed.items()]
     for layer in network.layers:
         if isinstance(layer.op, Concat):
@@ -95,27 +96,28 @@ def is_aligned(network: Network, name: str, place: Subview, axes: tuple[int, ...
 
 
 def _has_axis(network: Network, name: str, place: Subview, axis: int) -> bool:
-    """Whether the tensor has the root's axis, as long and with the same steps."""
+    """Whether the tensor has the root's axis, with the same length and stride."""
     tensor, root = network.tensors[name], network.tensors[place.root]
     steps = list(zip(tensor.shape, place.strides, strict=True))
     return (root.shape[axis], root.strides[axis]) in steps
 
 
 class _Finder:
-    """Views in the making. Memory is drawn as numpy arrays that are never touched: numpy does the stride arithmetic."""
+    """Views under construction. Tensors are represented by numpy arrays that are never accessed: numpy does the stride
+    arithmetic."""
 
     def __init__(self, network: Network, outside: frozenset[str]) -> None:
         self.network = network
         self.outside = outside
         self.parents: dict[str, str] = {}
-        self.children: dict[str, list[str]] = {}  # the other way round
-        self.looks: dict[str, list[Layer]] = {}  # by what they look into: layers that are free
+        self.children: dict[str, list[str]] = {}  # inverse of the parents
+        self.looks: dict[str, list[Layer]] = {}  # free layers, by the tensor they view
         self.drawn: dict[str, Array] = {}
         self.free: set[str] = set()
         self.in_place: dict[str, tuple[int, ...]] = {}
 
     def look_into(self, layer: Layer) -> None:
-        """A reshape or slice whose output is a view of its input."""
+        """Makes the output of a reshape or slice a view of its input."""
         source = layer.inputs[0]
         if source in self.network.constants or not self._same_numbers(source, layer.output):
             return
@@ -124,7 +126,7 @@ class _Finder:
             self._join(layer, source, array)
 
     def take_parts(self, layer: Layer) -> None:
-        """A concat whose inputs are written (or already lie) in its output."""
+        """Makes the inputs of a concat views of its output, or uses their existing place."""
         assert isinstance(layer.op, Concat)
         target, axis = layer.output, layer.op.axis
         if self._lies_in_order(layer):
@@ -175,7 +177,8 @@ class _Finder:
         return x.dtype is y.dtype and x.quant == y.quant
 
     def _may_join(self, name: str, source: str, array: Array) -> bool:
-        """Whether `name` may live in `source`'s buffer: inputs and outputs are seen from outside, so must be dense."""
+        """Whether `name` may live in `source`'s buffer: inputs and outputs are visible outside, so they must be
+        dense."""
         interface = {*self.network.inputs, *self.network.outputs}
         if name in interface and not self.network.tensors[name].is_dense(array.strides):
             return False
@@ -186,14 +189,14 @@ class _Finder:
         return not any(n in interface for n in together)
 
     def _may_move(self, source: str, target: str, array: Array) -> bool:
-        """Moves a tensor, with all views of it, into `target`; False when something stands against it."""
+        """Moves a tensor, with all views of it, into `target`; False if that is impossible."""
         network = self.network
         if source in self.parents or source in network.constants or source in network.inputs:
             return False
         if not self._same_numbers(source, target) or self.root(target) == source:
             return False
         moved, todo = {source: array}, [source]
-        while todo:  # views of the tensor move along, if numpy can still draw them
+        while todo:  # its views move along, if numpy can express them
             name = todo.pop()
             for layer in self.looks.get(name, ()):
                 seen = _look(layer, moved[name])
@@ -213,14 +216,14 @@ class _Finder:
         return True
 
     def _join(self, layer: Layer, parent: str, array: Array) -> None:
-        """The layer's output is a view of the parent's memory; nothing is left to do."""
+        """Makes the layer's output a view of the parent, so that the layer is free."""
         self.parents[layer.output], self.drawn[layer.output] = parent, array
         self.children.setdefault(parent, []).append(layer.output)
         self.looks.setdefault(layer.inputs[0], []).append(layer)
         self.free.add(layer.name)
 
     def _lies_in_order(self, layer: Layer) -> bool:
-        """Whether the inputs already lie in one buffer just as the output wants them."""
+        """Whether the inputs already lie in one buffer in the layout of the output."""
         network = self.network
         if any(name in network.constants or not self._same_numbers(name, layer.output) for name in layer.inputs):
             return False
@@ -237,7 +240,7 @@ class _Finder:
         return True
 
     def _shaped_like(self, target: str, first: str) -> Array:
-        """The output drawn where its first input begins."""
+        """A view of the output's shape at the address of its first input."""
         tensor, array = self.network.tensors[target], self._drawing(first)
         return _draw(tensor, _address(array) - _BASE, array.strides)
 
@@ -247,7 +250,7 @@ _BASE: int = _CANVAS.__array_interface__["data"][0]
 
 
 def _draw(tensor: Tensor, offset: int = 0, strides: tuple[int, ...] | None = None) -> Array:
-    """An array of the tensor's shape, for its address and strides only: it must never be read or written."""
+    """An array of the tensor's shape, for its address and strides only; never accessed."""
     interface = {
         "shape": tensor.shape,
         "typestr": tensor.dtype.numpy.str,
@@ -264,7 +267,7 @@ def _address(array: Array) -> int:
 
 
 def _look(layer: Layer, source: Array) -> Array | None:
-    """The layer's output as a view of the drawn input, or None when that takes a copy."""
+    """The layer's output as a view of the input, or None if it needs a copy."""
     match layer.op:
         case Slice(starts=starts, sizes=sizes, steps=steps) if min(steps) > 0:
             index = tuple(slice(a, a + (n - 1) * s + 1, s) for a, n, s in zip(starts, sizes, steps, strict=True))

@@ -1,4 +1,4 @@
-"""Builds a network layer by layer, working out shapes on the way: what readers and tests use."""
+"""Builds a network layer by layer and computes shapes on the way; used by readers and tests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .tensor import MOST_ELEMENTS, MOST_REPEATED, Array, DType, Quant, Tensor
 
 
 class Builder:
-    """A network in the making.
+    """A network under construction.
 
     >>> b = Builder("tiny")
     >>> x = b.input("x", (1, 4, 4, 3))
@@ -33,11 +33,11 @@ class Builder:
         self.inputs: list[str] = []
         self.layers: list[Layer] = []
         self.notes: list[str] = []
-        self.states: dict[str, str] = {}  # inputs that hold what an output held after the call before
+        self.states: dict[str, str] = {}  # inputs that hold an output of the previous call
         self._layer_names: set[str] = set()
 
     def fresh(self, name: str) -> str:
-        """The name, or the name with a number when a tensor has it already."""
+        """The name, with a number added if a tensor already has it."""
         return unused_name(name, self.tensors)
 
     def input(self, name: str, shape: Shape, dtype: DType = DType.FLOAT32, quant: Quant | None = None) -> str:
@@ -63,7 +63,7 @@ class Builder:
         dtype: DType | None = None,
         quant: Quant | None = None,
     ) -> str:
-        """Adds a layer; gives the name of its output (`output`, or the layer's own name).
+        """Adds a layer and returns the name of its output (`output`, or the layer's own name).
 
         Element type and quantisation are those of the first input unless given.
         """
@@ -78,7 +78,7 @@ class Builder:
         return output
 
     def output_shape(self, op: Op, inputs: Sequence[str], name: str) -> Shape:
-        """The shape of what a layer of this name would write."""
+        """The output shape of the layer with this name."""
         try:
             return op.output_shape([self.tensors[i].shape for i in inputs])
         except (ValueError, IndexError, TypeError, ArithmeticError) as error:
@@ -88,7 +88,7 @@ class Builder:
         return self.tensors[tensor].shape
 
     def build(self, outputs: Sequence[str]) -> Network:
-        """The finished network, checked; layers that lead to no output and inputs that nobody reads are dropped."""
+        """The finished network, checked; layers that lead to no output and unread inputs are dropped."""
         kept, wanted = leading_to(self.layers, outputs)
         inputs = [name for name in self.inputs if name in wanted]
         notes = [f"input '{name}' is never used and was dropped" for name in self.inputs if name not in wanted]
@@ -117,7 +117,7 @@ class Builder:
 
 
 def unused_name(name: str, *taken: Container[str]) -> str:
-    """The name, or the name with a number where one of these has it already."""
+    """The name, with a number added if it is already used."""
     names = chain([name], (f"{name}_{i}" for i in count(1)))
     return next(free for free in names if not any(free in others for others in taken))
 
@@ -141,5 +141,7 @@ def random_inputs(network: Network, seed: int = 0) -> dict[str, Array]:
             info = np.iinfo(tensor.dtype.numpy)
             values[name] = rng.integers(info.min, info.max + 1, tensor.shape).astype(tensor.dtype.numpy)
         if name in network.states and tensor.dtype is DType.INT16:
-            values[name] >>= 8  # far from the ends, as they are in use: sums of 16-bit products may overflow there
+            values[name] >>= (
+                8  # far from the ends of the range, as in practice: sums of 16-bit products may overflow there
+            )
     return values

@@ -1,4 +1,4 @@
-"""Shapes, quantisation and operators as people read them. Where the text goes is left to others."""
+"""Describes shapes, quantisation and operators in words."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _operator(op: ops.Op, shapes: Sequence[Shape]) -> str:
             return f"{name} {op.block}×{op.block}"
         case ops.Custom():
             return f"Custom {op.name}"
-        case _:  # the name and the output's shape, shown beside it, say all
+        case _:  # the name and the output's shape beside it say everything
             return name
 
 
@@ -108,6 +108,6 @@ def _window(kernel: ops.Pair, stride: ops.Pair, dilation: ops.Pair) -> str:
 
 
 def _cut(start: int, length: int, step: int) -> str:
-    """One axis of a slice as numpy writes it; a step backwards may end before index 0, which numpy leaves out."""
+    """One axis of a slice in numpy notation; a backward slice may end before index 0, which numpy omits."""
     stop = start + length * step
     return f"{start}:{'' if stop < 0 else stop}" + (f":{step}" if step != 1 else "")

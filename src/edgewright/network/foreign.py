@@ -1,4 +1,4 @@
-"""Model files of other tools: what each is, and what to type to get an .onnx or .tflite file from it."""
+"""Recognises model files of other tools, and says how to export an .onnx or .tflite file from them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import zipfile
 from pathlib import Path
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
-_ONNX = b"\x08"  # the version of the format, with which a model begins
+_ONNX = b"\x08"  # the first byte of a model: field of the format version
 _PAGE = "docs/export.md has more"
 _SHAPE = "1, 3, 224, 224"
 _TORCH = "pip install onnx onnxscript"
 
 
 def export_advice(path: Path, head: bytes = b"") -> str | None:
-    """What to say about a file that another tool wrote; None where nothing tells that it did.
+    """Advice about a file of another tool; None if it is not recognised as one.
 
-    `head` are its first bytes: what a name promises does not count where they show a model that is read.
+    `head` holds its first bytes; they overrule the file name if they show a supported format.
     """
     if path.is_dir():
         return _saved_model(path) if (path / "saved_model.pb").is_file() else None
@@ -24,7 +24,9 @@ def export_advice(path: Path, head: bytes = b"") -> str | None:
     suffix, parts = path.suffix.lower(), _zipped(path) if head.startswith(b"PK") else ()
     file, made = path.name, f"{path.stem}.onnx"
     if suffix == ".keras" or "metadata.json" in parts or head.startswith(_HDF5):
-        called = 'model(numpy.zeros([n or 1 for n in model.input_shape], "float32"))'  # else Keras refuses to export
+        called = (
+            'model(numpy.zeros([n or 1 for n in model.input_shape], "float32"))'  # otherwise Keras refuses to export
+        )
         call = f'model = keras.saving.load_model("{file}"); {called}; model.export("{made}", format="onnx")'
         return _advice(path, "a Keras model", f"import keras, numpy; {call}", "pip install tf2onnx")
     if suffix == ".pt2":

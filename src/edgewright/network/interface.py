@@ -1,5 +1,5 @@
-"""Inputs and outputs in their two forms: as the model file has them, and stored as a network without the file's first
-and last conversions takes and gives them (`Network.file_tensors`). The two forms differ in their element type."""
+"""Converts inputs and outputs between two forms: as in the model file, and as stored by a network without the file's
+first and last conversions (`Network.file_tensors`). The forms differ in element type."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from .tensor import Array, Tensor
 
 
 def stored_inputs(network: Network, values: Mapping[str, Array]) -> dict[str, Array]:
-    """Inputs as the network takes them; those given in the file's form are converted as the file's layer does."""
+    """Inputs as the network takes them; inputs in the file's form are converted as the file's layer does."""
     return {name: _stored(network, name, value) for name, value in values.items()}
 
 
 def file_inputs(network: Network, values: Mapping[str, Array]) -> dict[str, Array]:
-    """Inputs as the file takes them; for stored ones, values that the file's layer turns into just these."""
+    """Inputs as the file takes them; for stored ones, values that the file's layer converts to exactly these."""
     return {name: _unpacked(network, name, value) for name, value in values.items()}
 
 
 def file_outputs(network: Network, values: Mapping[str, Array]) -> dict[str, Array]:
-    """The network's outputs as the file gives them."""
+    """The network's outputs as the file returns them."""
     return {name: _in_file(network, name, value) for name, value in values.items()}
 
 
 def random_file_inputs(network: Network, seed: int = 0) -> dict[str, Array]:
-    """Seeded values for the inputs, as the file takes them."""
+    """Seeded random inputs, as the file takes them."""
     return random_inputs(replace(network, tensors={**network.tensors, **network.file_tensors}), seed)
 
 
 def conversion(network: Network, name: str) -> str:
-    """How the stored values follow from the file's, or for an output the file's from them, in words."""
+    """A sentence on how stored inputs follow from the file's, or the file's outputs from stored ones."""
     stored, theirs = network.tensors[name], network.file_tensors[name]
     assert stored.quant is not None
     scale, zero = stored.quant.scale[0], stored.quant.zero[0]

@@ -1,7 +1,8 @@
-"""A network against its reference layer by layer: each layer is computed from what the reference has for its inputs.
+"""Compares a network with its reference layer by layer: each layer is computed from the reference's values of its
+inputs.
 
-End to end, single steps of quantised layers add up, and so do those of the reference itself, with its optimisations
-and without. What a layer makes of given inputs does not depend on the layers before it.
+End to end, single steps of quantised layers accumulate; so do those of the reference itself, with and without its
+optimisations. The result of a layer on given inputs does not depend on the layers before it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .tensor import Array
 
 @dataclass(frozen=True)
 class LayerDifference:
-    """A layer whose output is not the reference's, though its inputs are."""
+    """A layer whose output differs from the reference's although its inputs are equal."""
 
     layer: str
     difference: OutputDifference
@@ -26,14 +27,14 @@ class LayerDifference:
 
 @dataclass(frozen=True)
 class Layerwise:
-    """The result of comparing layer by layer."""
+    """The result of a layer-by-layer comparison."""
 
-    outputs: Mapping[str, Array]  # of our kernels, end to end, as the file has them
-    plain: Mapping[str, Array]  # those of the reference without its optimisations
-    compared: int  # layers
-    first: LayerDifference | None  # the first that differs
-    worst: LayerDifference | None  # the one that is worst for what is allowed
-    itself: OutputDifference  # the reference without its optimisations, against itself with them
+    outputs: Mapping[str, Array]  # of our kernels, end to end, in the file's form
+    plain: Mapping[str, Array]  # of the reference without its optimisations
+    compared: int  # number of layers
+    first: LayerDifference | None  # the first layer that differs
+    worst: LayerDifference | None  # the layer with the largest difference relative to its tolerance
+    itself: OutputDifference  # the reference without its optimisations, compared with itself with them
 
     @property
     def passes(self) -> bool:
@@ -43,7 +44,8 @@ class Layerwise:
 def compare_layers(
     network: Network, reference: Reference, inputs: Mapping[str, Array], expected: Mapping[str, Array]
 ) -> Layerwise:
-    """The layers on these inputs, which are as the file has them; `expected` are the reference's usual outputs."""
+    """Compares the layers on these inputs, which are in the file's form; `expected` are the reference's usual
+    outputs."""
     theirs = reference.trace(inputs)
     given = stored_inputs(network, inputs)
     values: dict[str, Array] = {**network.constants, **given}
@@ -76,5 +78,5 @@ def compare_layers(
 
 
 def _is_rounding(gap: LayerDifference) -> bool:
-    """Whether real numbers differ as little as they may."""
+    """Whether real numbers differ within the tolerance."""
     return gap.difference.passes and gap.difference.unit == ""

@@ -1,6 +1,6 @@
-"""The CNN as trained: layers joined by tensors, CNN(L, E) of M 2.1. Nothing here knows of memory or hardware.
+"""The CNN as trained: layers joined by tensors, CNN(L, E) of M 2.1, without memory or hardware.
 
-Everything is frozen; a pass never edits a network, it returns a new one.
+Everything is frozen: a pass returns a new network.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from .tensor import Array, Tensor
 
 
 class Arithmetic(Enum):
-    """Whose rounding quantised layers follow."""
+    """The rounding rules of quantised layers."""
 
-    TFLITE = "tflite"  # fixed-point multipliers, as LiteRT's reference kernels
-    ONNX = "onnx"  # float scales, round half to even: what the file's layers say between Dequantize and Quantize
-    QLINEAR = "qlinear"  # as onnxruntime's own kernels for QLinearAdd and the like, where a file asks for those
+    TFLITE = "tflite"  # fixed-point multipliers, as in LiteRT's reference kernels
+    ONNX = "onnx"  # float scales, round half to even: as the layers between Dequantize and Quantize say
+    QLINEAR = "qlinear"  # as in onnxruntime's kernels for QLinearAdd and the like, if a file uses those
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A tensor of the file that holds the same numbers: ours is it, transposed by `axes`, in our shape.
+    """A tensor of the file with the same numbers: ours is its transposition by `axes`, in our shape.
 
-    With `shape` it is looked at in that shape first: as the image that was flattened.
+    `shape`, if set, is applied first: for example the image before it was flattened.
     """
 
-    tensor: str | int  # its name, or its number where names are not unique
+    tensor: str | int  # its name, or its number if names are not unique
     axes: tuple[int, ...]
     shape: tuple[int, ...] | None = None
 
@@ -50,11 +50,11 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One operator applied to tensors. The wiring is the same for every operator; what differs is in `op`."""
+    """One operator applied to tensors. All operators are wired the same way; `op` holds what differs."""
 
     name: str
     op: Op
-    inputs: tuple[str, ...]  # activations and constants, in the order the operator's docstring names them
+    inputs: tuple[str, ...]  # activations and constants, in the order given in the operator's docstring
     output: str
 
 
@@ -63,18 +63,18 @@ class Network:
     name: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    layers: tuple[Layer, ...]  # in an order in which they can run
-    tensors: Mapping[str, Tensor]  # every tensor, constants included
-    constants: Mapping[str, Array]  # values; views of the file where possible, never written to
+    layers: tuple[Layer, ...]  # in a valid order of execution
+    tensors: Mapping[str, Tensor]  # all tensors, including constants
+    constants: Mapping[str, Array]  # values; views of the file if possible, never written to
     arithmetic: Arithmetic = Arithmetic.ONNX
-    # Axes of inputs and outputs that were reordered when read: our tensor = the file's tensor, transposed by this.
+    # Axis order of reordered inputs and outputs: our tensor = the file's tensor, transposed by this.
     layouts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()  # what was assumed when read, for people
-    # Inputs and outputs whose conversion from or to stored integers is left to the caller: the tensor in the file.
+    notes: tuple[str, ...] = ()  # assumptions made by the reader, for people
+    # Inputs and outputs that the caller converts to or from stored integers: the tensor in the file.
     file_tensors: Mapping[str, Tensor] = field(default_factory=dict)
-    # Inputs that hold what an output held after the call before: the states of a model that keeps some.
+    # Inputs that hold an output of the previous call: the states of a model.
     states: Mapping[str, str] = field(default_factory=dict)
-    # Where to find tensors between layers in the file; not all are there, and a plan does not keep it.
+    # Where to find inner tensors in the file; incomplete, and not stored in plans.
     origins: Mapping[str, Origin] = field(default_factory=dict, compare=False)
 
     def __repr__(self) -> str:
@@ -90,7 +90,7 @@ class Network:
 
     @cached_property
     def readers(self) -> Mapping[str, tuple[Layer, ...]]:
-        """The layers that read each tensor, in order, each once."""
+        """The layers that read each tensor, in order, without duplicates."""
         found: dict[str, list[Layer]] = {name: [] for name in self.tensors}
         for layer in self.layers:
             for name in dict.fromkeys(layer.inputs):
@@ -99,7 +99,7 @@ class Network:
 
     @cached_property
     def position(self) -> Mapping[str, int]:
-        """Where each layer stands."""
+        """The index of each layer."""
         return {layer.name: at for at, layer in enumerate(self.layers)}
 
     @cached_property
@@ -107,7 +107,7 @@ class Network:
         return {layer.name: layer for layer in self.layers}
 
     def shapes(self, layer: Layer) -> tuple[Shape, ...]:
-        """The shapes of a layer's inputs, as its operator wants them."""
+        """The shapes of a layer's inputs."""
         found = self._shapes.get(layer.inputs)
         if found is None:
             found = self._shapes[layer.inputs] = tuple(self.tensors[name].shape for name in layer.inputs)
@@ -118,7 +118,7 @@ class Network:
         return {}
 
     def activations(self, layer: Layer) -> tuple[str, ...]:
-        """The layer's inputs that are computed or given at run time: each once."""
+        """The layer's inputs that are computed or given at run time, without duplicates."""
         if (found := self._activations.get(layer.inputs)) is None:
             found = tuple(dict.fromkeys(name for name in layer.inputs if name not in self.constants))
             self._activations[layer.inputs] = found
@@ -129,7 +129,7 @@ class Network:
         return {}
 
     def sole_reader(self, tensor: str) -> Layer | None:
-        """The one layer that reads `tensor`; None if several do, or if it is an output."""
+        """The only layer that reads `tensor`; None if there are several, or if it is an output."""
         readers = self.readers[tensor]
         return readers[0] if len(readers) == 1 and tensor not in self.outputs else None
 
@@ -142,7 +142,7 @@ class Network:
 
     @cached_property
     def is_real(self) -> bool:
-        """Whether most of its work is on real numbers."""
+        """Whether most of its MACs are on real numbers."""
         work = {True: 0, False: 0}
         for layer in self.layers:
             work[self.tensors[(*layer.inputs, layer.output)[0]].dtype.is_float] += self.macs(layer)
@@ -152,7 +152,7 @@ class Network:
 
     @property
     def weight_bytes(self) -> int:
-        """Bytes of all constants that a layer reads at run time, or that are outputs themselves."""
+        """Bytes of all constants that layers read at run time, or that are outputs."""
         used = {name for layer in self.layers for name in layer.inputs if name in self.constants}
         used |= {name for name in self.outputs if name in self.constants}
         return sum(self.tensors[name].bytes for name in used)
@@ -160,7 +160,7 @@ class Network:
     def with_layers(
         self, layers: Iterable[Layer], tensors: Iterable[Tensor] = (), constants: Mapping[str, Array] | None = None
     ) -> Network:
-        """This network with other layers; `tensors` and `constants` are added, and what nobody uses is dropped."""
+        """This network with other layers; adds `tensors` and `constants`, and drops what is unused."""
         kept = tuple(layers)
         pool = {**self.tensors, **{tensor.name: tensor for tensor in tensors}}
         values = {**self.constants, **(constants or {})}
@@ -177,14 +177,16 @@ class Network:
         )
 
     def subnetwork(self, names: Iterable[str]) -> Network:
-        """These layers alone: what they read from outside becomes input, what is read outside becomes output."""
-        from .parts import whole_layers  # which is built on this module
+        """The network of these layers only: tensors read from outside become inputs, tensors read outside become
+        outputs."""
+        from .parts import whole_layers  # built on this module
 
         return whole_layers(self, names)
 
 
 def check(network: Network) -> Network:
-    """The network itself, when every tensor is written once, before it is read, with the shape it is said to have."""
+    """The network itself, after a check that every tensor is written once, before it is read, and has its stated
+    shape."""
     ready = {*network.inputs, *network.constants}
     if len({layer.name for layer in network.layers}) != len(network.layers):
         raise ModelError(f"network '{network.name}' has two layers of the same name")
@@ -216,7 +218,7 @@ def check(network: Network) -> Network:
 
 
 def leading_to(layers: Sequence[Layer], outputs: Iterable[str]) -> tuple[list[Layer], set[str]]:
-    """The layers that one of these outputs depends on, in order, and all tensors that they need."""
+    """The layers that one of these outputs depends on, in order, and all tensors that they use."""
     wanted, kept = set(outputs), []
     for layer in reversed(layers):
         if layer.output in wanted:
@@ -226,9 +228,9 @@ def leading_to(layers: Sequence[Layer], outputs: Iterable[str]) -> tuple[list[La
 
 
 def execution_order(before: Sequence[Collection[int]]) -> list[int]:
-    """Indices, each after those in its `before`; as given where that is possible (Kahn 1962).
+    """Indices, each after those in its `before`; in the given order if possible (Kahn 1962).
 
-    Those in a cycle, or behind one, are missing.
+    Members of a cycle, and whatever depends on one, are missing.
     """
     waiting = [len(set(those)) for those in before]
     after: list[list[int]] = [[] for _ in before]

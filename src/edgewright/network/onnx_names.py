@@ -1,4 +1,4 @@
-"""ONNX's names of the operators that differ from each other by a kind alone: what readers and writers share."""
+"""ONNX's names of operators that differ only in their kind, shared by readers and writers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ def _named(kinds: Iterable[K], prefix: str = "") -> dict[K, str]:
     return {kind: prefix + "".join(word.capitalize() for word in kind.value.split("_")) for kind in kinds}
 
 
-_SPELLED = (UnaryKind.GELU, UnaryKind.GELU_TANH, UnaryKind.RSQRT, UnaryKind.SILU, UnaryKind.SQUARE)  # out of others
+_SPELLED = (
+    UnaryKind.GELU,
+    UnaryKind.GELU_TANH,
+    UnaryKind.RSQRT,
+    UnaryKind.SILU,
+    UnaryKind.SQUARE,
+)  # expressed by others
 UNARY = _named(kind for kind in UnaryKind if kind not in _SPELLED)
 ARITHMETIC = _named(kind for kind in BinaryKind if kind is not BinaryKind.SQUARED_DIFFERENCE)
 COMPARISONS = {

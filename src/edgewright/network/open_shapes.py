@@ -1,4 +1,4 @@
-"""What is said about inputs whose sizes a file leaves open: all of them at once, with sizes that could be meant."""
+"""Error messages about open input sizes: all of them at once, with plausible sizes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from ..errors import OpenSizes
 
-Size = int | str  # a number, or the name ('?' where it has none) of one that is left open
+Size = int | str  # a number, or the name ('?' if it has none) of an open size
 
-# What a size's name says about it, and an example of such a size.
+# What the name of a size suggests, and an example of such a size.
 _NAMED = (
     (re.compile(r"batch"), 1),
     (re.compile(r"height|width|rows|cols|columns|^h$|^w$|image"), 224),
@@ -19,27 +19,27 @@ _NAMED = (
     (re.compile(r"seq|time|frame|step|len|token|word|^t$|^l$"), 100),
 )
 _SERIES = re.compile(r"sample|audio|wave|seq|time|frame|step|len|token|word|^t$|^l$")
-_SAMPLES, _FRAMES, _CHANNELS, _SIDE, _SLICES = 16000, 100, 3, 224, 16  # where no name says more
+_SAMPLES, _FRAMES, _CHANNELS, _SIDE, _SLICES = 16000, 100, 3, 224, 16  # for sizes whose name suggests nothing
 
 
 def is_batch(size: str, axis: int) -> bool:
-    """Whether an open size is how many inputs are computed at once: the first one, or one with that name."""
+    """Whether an open size is the batch: the first one, or one with that name."""
     name = size.lower()
     return "batch" in name or (axis == 0 and not _SERIES.search(name))
 
 
 @dataclass(frozen=True, slots=True)
 class OpenInput:
-    """An input of which sizes besides the first, or even their number, are not in the file."""
+    """An input for which the file leaves sizes other than the batch, or even their number, open."""
 
     name: str
-    sizes: tuple[Size, ...] | None  # as the file has them; None where it says nothing
+    sizes: tuple[Size, ...] | None  # as in the file; None if it states none
     is_float: bool = True
-    expected: tuple[Size, ...] | None = None  # as far as the layer that reads it tells: its rank, its channels
+    expected: tuple[Size, ...] | None = None  # as known from the layer that reads it: its rank, its channels
 
     @property
     def known(self) -> tuple[Size, ...] | None:
-        """Sizes as the file states them, and where it does not, as the layer behind expects them."""
+        """Sizes as the file states them, completed by those that the reading layer expects."""
         if self.sizes is None or self.expected is None or len(self.sizes) != len(self.expected):
             return self.sizes or self.expected
         return tuple(
@@ -51,9 +51,9 @@ class OpenInput:
 def open_shapes_error(
     model: str, inputs: Sequence[OpenInput], *, channels_last: bool, control: Mapping[str, int] | None = None
 ) -> OpenSizes:
-    """One sentence: which inputs are open, and options that would settle them all; `control` counts operators of
-    control flow, which is worth knowing before sizes are looked up."""
-    values: dict[str, int] = {}  # by the name of a size: what is called the same is the same
+    """One sentence: the open inputs, and options that would set them all; `control` counts control-flow operators,
+    which users should know about first."""
+    values: dict[str, int] = {}  # by the name of a size: equal names mean equal sizes
     options = " ".join(f"--shape {_quoted(_option(entry, channels_last, values))}" for entry in inputs)
     stated = ", ".join(f"'{entry.name}' is {_stated(entry)}" for entry in inputs)
     which = "an input" if len(inputs) == 1 else f"{len(inputs)} inputs"
@@ -84,7 +84,7 @@ def _option(entry: OpenInput, channels_last: bool, values: dict[str, int]) -> st
 def _filled(
     name: str, axis: int, sizes: Sequence[Size], entry: OpenInput, channels_last: bool, values: dict[str, int]
 ) -> int:
-    """An example of an open size: as where it was met before, as its name says, or else as its place does."""
+    """An example of an open size: its value elsewhere, or one suggested by its name or position."""
     if name in values:
         return values[name]
     hinted = (size for pattern, size in _NAMED if pattern.search(name.lower()))

@@ -19,7 +19,7 @@ _PRODUCTS = (Conv2d, ConvTranspose2d, Dense, DynamicProduct, PartialSum)
 
 @dataclass(frozen=True, slots=True)
 class RestrictedPiece:
-    """A region of a layer's output, and how it is computed alone."""
+    """A region of a layer's output, and the operator that computes it."""
 
     region: Region
     how: RestrictedOperator
@@ -27,7 +27,7 @@ class RestrictedPiece:
 
 @dataclass(frozen=True, slots=True)
 class JoinedPieces:
-    """A region that no single operator computes: parts of it, joined along an axis."""
+    """A region that no single operator computes: its parts, joined along an axis."""
 
     region: Region
     axis: int
@@ -35,9 +35,9 @@ class JoinedPieces:
 
 
 def pieces(network: Network, layer: Layer, region: Region) -> RestrictedPiece | JoinedPieces:
-    """What the region is computed of: one piece, or several that are joined along an axis.
+    """How to compute the region: one piece, or several that are joined along an axis.
 
-    A whole output is computed by the layer as it is, from whole inputs.
+    A whole output is computed by the layer itself, from whole inputs.
     """
     shapes = network.shapes(layer)
     if region == Region.whole(network.tensors[layer.output].shape):
@@ -50,7 +50,7 @@ def pieces(network: Network, layer: Layer, region: Region) -> RestrictedPiece | 
 
 
 def reads(found: RestrictedPiece | JoinedPieces) -> Iterator[tuple[int, Region]]:
-    """Which inputs are read, by their place among the layer's, and of each a region."""
+    """The index of each input that is read, and the region that is read of it."""
     if isinstance(found, JoinedPieces):
         for part in found.parts:
             yield from reads(part)
@@ -61,7 +61,7 @@ def reads(found: RestrictedPiece | JoinedPieces) -> Iterator[tuple[int, Region]]
 
 
 def tensor_part(tensor: Tensor, region: Region, name: str | None = None) -> Tensor:
-    """A region as a tensor of its own; of scales for each channel it has those of its channels."""
+    """A region as a separate tensor, with the scales of its channels."""
     quant = tensor.quant
     if quant is not None and quant.is_per_channel:
         start, stop = region.bounds[(quant.axis or 0) % len(tensor.shape)]
@@ -70,18 +70,20 @@ def tensor_part(tensor: Tensor, region: Region, name: str | None = None) -> Tens
 
 
 class PartDraft:
-    """The part, layer by layer. `wanted` is the region of each tensor that is at hand in it, computed or read."""
+    """The part, layer by layer. `wanted` is the region of each tensor that is available in it, computed or read."""
 
     def __init__(self, network: Network, name: str, wanted: Mapping[str, Region]) -> None:
         self.whole = network
         self.wanted = wanted
         self.builder = Builder(name, network.arithmetic)
-        self.inputs: dict[str, tuple[str, Region]] = {}  # of the part -> tensor and region of the whole
-        self._held: dict[str, tuple[str, Region]] = {}  # tensor of the whole -> the part's own, its region
+        self.inputs: dict[str, tuple[str, Region]] = {}  # input of the part -> tensor and region of the whole network
+        self._held: dict[
+            str, tuple[str, Region]
+        ] = {}  # tensor of the whole network -> the part's tensor and its region
         self._slices: dict[tuple[str, Region], str] = {}
 
     def read(self, tensor: str, region: Region) -> str:
-        """The part's tensor that holds exactly this region: a constant, what is at hand, or a slice of that."""
+        """The part's tensor with exactly this region: a constant, an available tensor, or a slice of one."""
         if (tensor, region) in self._slices:
             return self._slices[tensor, region]
         if tensor in self.whole.constants:
@@ -116,11 +118,11 @@ class PartDraft:
         return self.builder.layer(op, [source], name, dtype=kind.dtype, quant=kind.quant)
 
     def hold(self, tensor: str, name: str, region: Region) -> None:
-        """From now on the tensor is read from there."""
+        """From now on the tensor is read from `name`."""
         self._held[tensor] = name, region
 
     def compute(self, layer: Layer, region: Region) -> None:
-        """The region of the layer's output, by the operator that computes it alone."""
+        """Computes the region of the layer's output with a restricted operator."""
         name = self._made(layer, pieces(self.whole, layer, region), layer.name, layer.output)
         self.hold(layer.output, name, region)
 
@@ -149,13 +151,13 @@ class PartDraft:
         return self._slice(source, how.keep, kept_part, output)
 
     def add(self, op: Op, inputs: list[str], name: str, output: str, made: Tensor) -> str:
-        """A layer whose output looks like `made`."""
+        """Adds a layer whose output has the type of `made`."""
         found = self.builder.layer(op, inputs, name, output=output, dtype=made.dtype, quant=made.quant)
         assert self.builder.shape(found) == made.shape, f"{op}: {self.builder.shape(found)}, not {made.shape}"
         return found
 
     def _check_scales(self, layer: Layer, tensor: str, region: Region) -> None:
-        """One scale of several would look like a tensor with one scale, for which other kernels are chosen."""
+        """A single one of several scales would look like a per-tensor scale, for which other kernels are chosen."""
         kind = self.whole.tensors[tensor]
         if kind.quant is None or not kind.quant.is_per_channel:
             return

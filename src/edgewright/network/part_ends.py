@@ -1,7 +1,7 @@
 """Inputs of a part that arrive in pieces, and outputs of which others read a piece.
 
-A part reads regions as hulls (`parts.cut`). Where a region comes from several sources, or is a piece of what one source
-has, the part joins and slices it with layers of its own, most of which become views when it is planned.
+A part reads bounding boxes of regions (`parts.cut`). If a region comes from several sources, or is a piece of a source,
+the part joins and slices it with its own layers, most of which become views when it is planned.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .tensor import Tensor
 
 
 def with_inputs(part: NetworkPart, given: Mapping[str, Sequence[TensorRegion]]) -> NetworkPart:
-    """The part with inputs that come in these pieces, which together hold all that it reads."""
+    """The part with inputs that arrive in these pieces, which together contain all that it reads."""
     editor = _Editor(part)
     for own, pieces in given.items():
         if tuple(pieces) != (part.inputs[own],):
@@ -29,14 +29,14 @@ def with_inputs(part: NetworkPart, given: Mapping[str, Sequence[TensorRegion]]) 
 
 
 def with_outputs(part: NetworkPart, outputs: Sequence[TensorRegion]) -> NetworkPart:
-    """The part with exactly these outputs, each one that it has, or a piece of one."""
+    """The part with exactly these outputs, each one of its outputs or a piece of one."""
     editor = _Editor(part)
     editor.outputs = {editor.piece_of_output(what): what for what in outputs}
     return editor.part()
 
 
 class _Editor:
-    """The network of a part, with layers before its inputs and behind its outputs."""
+    """The network of a part, with layers added before its inputs and after its outputs."""
 
     def __init__(self, given: NetworkPart) -> None:
         self.given = given
@@ -45,7 +45,7 @@ class _Editor:
         self.behind: list[Layer] = []
         self.inputs: dict[str, TensorRegion] = dict(given.inputs)
         self.outputs: dict[str, TensorRegion] = dict(given.outputs)
-        self.renamed: dict[str, str] = {}  # inputs that come in pieces -> what they are joined to
+        self.renamed: dict[str, str] = {}  # inputs that arrive in pieces -> the joined tensor
 
     def part(self) -> NetworkPart:
         network = self.given.network
@@ -69,7 +69,7 @@ class _Editor:
         return replace(self.given, network=final, inputs=inputs, outputs=dict(self.outputs))
 
     def join(self, own: str, pieces: Sequence[TensorRegion]) -> None:
-        """Puts new inputs in the place of one: a slice of each, joined."""
+        """Replaces an input by new ones: a slice of each, joined."""
         wanted, kind = self.inputs.pop(own), self.tensors.pop(own)
         parts = {}
         for what in pieces:
@@ -81,7 +81,7 @@ class _Editor:
         self.renamed[own] = self._joined(parts, wanted, kind)
 
     def _joined(self, parts: Mapping[Region, str], wanted: TensorRegion, kind: Tensor) -> str:
-        """The tensor that holds all parts, joined along one axis after the other."""
+        """The tensor that contains all parts, joined along one axis after the other."""
         if len(parts) == 1:
             return next(iter(parts.values()))
         hull = next(iter(parts))
@@ -97,7 +97,7 @@ class _Editor:
         return output
 
     def piece_of_output(self, what: TensorRegion) -> str:
-        """The part's tensor that holds this region: an output, or a slice of one."""
+        """The part's tensor with this region: an output, or a slice of one."""
         for own, held in self.given.outputs.items():
             if held == what:
                 return own
@@ -124,7 +124,7 @@ class _Editor:
 
 
 def _kind(kind: Tensor, of: Region, want: Region, name: str) -> Tensor:
-    """A region of a tensor of which one is at hand, which may be larger: scales for each channel must be the same."""
+    """A region of a tensor of which a possibly larger one is available; scales for each channel must be the same."""
     if kind.quant is not None and kind.quant.is_per_channel:
         axis = (kind.quant.axis or 0) % len(kind.shape)
         if want.bounds[axis] != of.bounds[axis]:
@@ -134,7 +134,7 @@ def _kind(kind: Tensor, of: Region, want: Region, name: str) -> Tensor:
 
 
 def _cut_between(parts: Mapping[Region, str], wanted: TensorRegion) -> tuple[int, int]:
-    """An axis and a place where no part lies on both sides."""
+    """An axis and an index at which no part crosses."""
     for axis in range(len(wanted.region.bounds)):
         for at in sorted({region.bounds[axis][1] for region in parts})[:-1]:
             if not any(region.bounds[axis][0] < at < region.bounds[axis][1] for region in parts):

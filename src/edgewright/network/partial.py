@@ -27,7 +27,7 @@ from .tensor import DType, Tensor
 
 @dataclass(frozen=True, slots=True)
 class PartialSums:
-    """Asked of a part: what a `share` of a layer's first input contributes to a region of its output."""
+    """A request to a part: the contribution of a `share` of a layer's first input to a region of its output."""
 
     region: Region
     share: Region
@@ -35,14 +35,14 @@ class PartialSums:
 
 @dataclass(frozen=True, slots=True)
 class ShareReads:
-    """The layer over a share, and what it reads: as if nothing else were there."""
+    """The layer over a share, and what it reads."""
 
     op: Conv2d | Dense | Reduce | AvgPool2d
     reads: tuple[Region, ...]
 
 
 def checked_share(network: Network, layer: Layer, share: Region) -> Region:
-    """The range, made whole along axes that are not summed over; refused where partial sums do not give the layer's
+    """The range, made whole along axes that are not summed over; an error if partial sums do not give the layer's
     output."""
     title, x = f"layer '{layer.name}' ({type(layer.op).__name__})", network.tensors[layer.inputs[0]]
     tensors = [network.tensors[name] for name in layer.inputs]
@@ -64,7 +64,7 @@ def checked_share(network: Network, layer: Layer, share: Region) -> Region:
 
 
 def share_reads(network: Network, layer: Layer, sums: PartialSums) -> ShareReads:
-    """What is read to sum over the share: of the first inputs. Only the first sum of real numbers adds a bias."""
+    """What the first inputs must contain to sum over the share. Only the first sum of real numbers adds a bias."""
     shapes = network.shapes(layer)
     answer = restrict(layer.op, sums.region, shapes)
     assert isinstance(answer, RestrictedOperator) and answer.keep is None, f"{layer.name}: {answer}"
@@ -84,12 +84,12 @@ def share_reads(network: Network, layer: Layer, sums: PartialSums) -> ShareReads
 
 
 def has_integer_sums(network: Network, layer: Layer) -> bool:
-    """Whether partial sums are integers, to which a bias is added when all are there."""
+    """Whether partial sums are integers, to which a bias is added when they are complete."""
     return network.tensors[layer.output].dtype is not DType.FLOAT32
 
 
 def add_partial(draft: PartDraft, layer: Layer, sums: PartialSums) -> str:
-    """The layer that sums over the share; gives the part's tensor of its sums."""
+    """Adds the layer that sums over the share; returns the part's tensor of its sums."""
     network = draft.whole
     found = share_reads(network, layer, sums)
     made = _sums_tensor(network, layer, sums.region)
@@ -114,7 +114,7 @@ def _real_sum(op: Conv2d | Dense | Reduce | AvgPool2d) -> Op:
 
 
 def checked_shares(network: Network, layer: Layer, shares: Sequence[Region]) -> tuple[Region, ...]:
-    """The shares that a layer is finished from: each element of what it sums over belongs to exactly one."""
+    """The shares that finish a layer, after a check that each summed element belongs to exactly one."""
     found = tuple(checked_share(network, layer, share) for share in shares)
     title = f"layer '{layer.name}' ({type(layer.op).__name__})"
     if len(found) < 2:
@@ -128,7 +128,7 @@ def checked_shares(network: Network, layer: Layer, shares: Sequence[Region]) -> 
 
 
 def add_finish(draft: PartDraft, layer: Layer, region: Region, shares: Sequence[Region]) -> dict[str, Region]:
-    """Adds the layers that finish all partial sums, and returns the inputs by which these arrive."""
+    """Adds the layers that finish all partial sums, and returns the inputs for these."""
     kind = _sums_tensor(draft.whole, layer, region)
     inputs = {}
     for share in shares:
@@ -161,7 +161,7 @@ def _finish_integers(draft: PartDraft, layer: Layer, region: Region, sums: list[
 
 
 def mean_divisor(network: Network, layer: Layer) -> int | None:
-    """How many elements become one in a mean of real numbers, whose finish divides by this constant."""
+    """The number of elements in a mean of real numbers; the finishing layer divides by this constant."""
     op, shapes = layer.op, network.shapes(layer)
     is_mean = isinstance(op, AvgPool2d) or (isinstance(op, Reduce) and op.kind is ReduceKind.MEAN)
     if not is_mean or has_integer_sums(network, layer):
@@ -170,7 +170,7 @@ def mean_divisor(network: Network, layer: Layer) -> int | None:
 
 
 def _finish_reals(draft: PartDraft, layer: Layer, region: Region, sums: list[str]) -> str:
-    """An Add for each share but the first; means are divided at the end, by how many elements became one."""
+    """An Add for each share but the first; means are divided by their number of elements at the end."""
     made = tensor_part(draft.whole.tensors[layer.output], region)
     count = mean_divisor(draft.whole, layer)
     activation = getattr(layer.op, "activation", None)

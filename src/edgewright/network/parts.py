@@ -1,8 +1,8 @@
-"""Parts of a network: networks that compute regions of its tensors, and say which tensors and regions these are.
+"""Parts of a network: networks that compute regions of its tensors, with the tensors and regions they read.
 
-A part is cut out backwards, from what is asked of it: each layer says what it reads for a region (`restrict`), and what
-the part does not compute itself becomes an input. Halos are computed again where their layer is in the part, and read
-where it is not. Where parts run, and how tensors get from one to the next, is left to deployments.
+A part is cut out backwards from the requested regions: each layer says what it reads for a region (`restrict`), and
+what the part does not compute itself becomes an input. Halos are recomputed if their layer is in the part, and read if
+it is not. Deployments decide where parts run and how tensors are transferred.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class TensorRegion:
 
 @dataclass(frozen=True)
 class NetworkPart:
-    """A network of its own, and what its inputs and outputs are of the whole."""
+    """A separate network, and the regions of the whole network that its inputs and outputs are."""
 
     network: Network
     inputs: Mapping[str, TensorRegion]
     outputs: Mapping[str, TensorRegion]
-    computed: Mapping[str, Region]  # of the output of each layer of the whole that runs here, halos included
+    computed: Mapping[str, Region]  # layer -> region of its output computed here, including halos
 
 
 def cut(
@@ -44,10 +44,10 @@ def cut(
     outputs: Mapping[str, Region | PartialSums],
     finished: Mapping[str, Sequence[Region]] | None = None,
 ) -> NetworkPart:
-    """The part that computes these regions of tensors, with these layers; what they read besides is given to it.
+    """The part that computes these regions with these layers; other tensors that they read become inputs.
 
-    A layer in `finished` is not computed from its inputs: it adds up sums over these shares of its first input, which
-    other parts give (`PartialSums`). Layers that nothing asks for are left out.
+    A layer in `finished` is not computed from its inputs: it adds sums over these shares of its first input, which
+    other parts compute (`PartialSums`). Layers that are not needed are left out.
     """
     chosen = _known(network, layers)
     asked = {name: _checked(network, chosen, name, what) for name, what in outputs.items()}
@@ -82,7 +82,8 @@ def cut(
 
 
 def whole_layers(network: Network, names: Iterable[str]) -> Network:
-    """These layers alone: what they read from outside becomes input, what is read outside becomes output."""
+    """The network of these layers only: tensors read from outside become inputs, tensors read outside become
+    outputs."""
     chosen = _known(network, names)
     unread = [x.output for x in network.layers if x.name in chosen and not network.readers[x.output]]
     outputs = given_outside(network, chosen) | {name: Region.whole(network.tensors[name].shape) for name in unread}
@@ -90,7 +91,7 @@ def whole_layers(network: Network, names: Iterable[str]) -> Network:
 
 
 def given_outside(network: Network, layers: Collection[str]) -> dict[str, Region]:
-    """Of these layers, the outputs that other layers read or that the network gives, each whole."""
+    """The outputs of these layers that other layers read or that the network returns, as whole tensors."""
     return {
         layer.output: Region.whole(network.tensors[layer.output].shape)
         for layer in network.layers
@@ -111,7 +112,7 @@ def _region_of(what: Region | PartialSums) -> Region:
 
 
 def _checked(network: Network, chosen: set[str], name: str, what: Region | PartialSums) -> Region | PartialSums:
-    """What is asked of a tensor, when a layer of the part computes it."""
+    """The requested regions, after a check that a layer of the part computes them."""
     layer = network.producers.get(name)
     if layer is None or layer.name not in chosen:
         by = f"which '{layer.name}' computes" if layer else "which no layer computes"
@@ -134,11 +135,11 @@ def _finished(
 
 @dataclass(frozen=True, slots=True)
 class PartDemand:
-    """What a part comes to, before it is cut out."""
+    """The regions that a part computes and reads, before it is cut out."""
 
     computed: Mapping[str, Region]  # layer -> region of its output
-    wanted: Mapping[str, Region]  # tensor -> the smallest region around all that is read of it
-    constants: Mapping[str, Region]  # the same of weights
+    wanted: Mapping[str, Region]  # tensor -> the bounding box of all its reads
+    constants: Mapping[str, Region]  # the same for weights
 
 
 def demanded(
@@ -147,7 +148,7 @@ def demanded(
     asked: Mapping[str, Region | PartialSums],
     finished: Mapping[str, Sequence[Region]],
 ) -> PartDemand:
-    """What each layer computes and each tensor must hold, found backwards from what is asked."""
+    """What each layer computes and each tensor must contain, derived backwards from the requests."""
     held: tuple[dict[str, Region], dict[str, Region]] = {}, {}
     wanted, constants = held
     computed: dict[str, Region] = {}
@@ -173,7 +174,8 @@ def demanded(
 
 
 def _computed(network: Network, layer: Layer, target: Region | None, inner: Region | None, is_finished: bool) -> Region:
-    """The region to compute: what layers of the part read, widened until it can be had alone, and what is asked."""
+    """The region to compute: the reads of the part's layers and the requests, widened until the operator can compute
+    it."""
     asked = target or inner
     assert asked is not None
     hull = asked | inner if inner is not None else asked
@@ -192,7 +194,8 @@ def _computed(network: Network, layer: Layer, target: Region | None, inner: Regi
 
 
 def _reads(network: Network, layer: Layer, region: Region, is_finished: bool) -> list[tuple[str, Region]]:
-    """What is read of each input; a layer that finishes integer sums reads its bias alone, one of real sums nothing."""
+    """The region read of each input; a layer that finishes integer sums reads only its bias, one of real sums
+    nothing."""
     if is_finished:
         if not has_integer_sums(network, layer):
             return []
@@ -202,12 +205,12 @@ def _reads(network: Network, layer: Layer, region: Region, is_finished: bool) ->
 
 
 def _like_the_whole(network: Network, part: Network, ends: Mapping[str, TensorRegion]) -> Network:
-    """The part with what the whole says of its inputs and outputs, and of tensors that are whole in both."""
+    """The part with the whole network's metadata of inputs, outputs and whole tensors."""
     known = {own: end for own, end in ends.items() if end.share is None and own in (*part.inputs, *part.outputs)}
     return replace(
         part,
         notes=network.notes,
-        states={},  # what is left of one between two calls is the affair of the whole
+        states={},  # states are kept by the whole network
         layouts={own: network.layouts[end.tensor] for own, end in known.items() if end.tensor in network.layouts},
         file_tensors={
             own: tensor_part(network.file_tensors[end.tensor], end.region, own)

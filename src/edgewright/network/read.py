@@ -1,4 +1,4 @@
-"""A model file as a clean network: the format is told by its content, read literally, and put through the passes."""
+"""Reads a model file as a clean network: detects the format by content, reads it literally, and runs the passes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .passes import run
 from .passes.interface import with_quantised_interface
 from .region import Shape
 
-TFLITE_MARK = b"TFL3"  # the flatbuffer's file identifier, behind the 4 bytes of the root offset
+TFLITE_MARK = b"TFL3"  # the flatbuffer's file identifier, after the 4 bytes of the root offset
 
 
 def read(
@@ -26,10 +26,10 @@ def read(
     quantised_input: bool = False,
     quantised_output: bool = False,
 ) -> Network:
-    """The network in an ONNX or TFLite file, in its bytes, or in an ONNX model; `shapes` fixes inputs of open size.
+    """The network in an ONNX or TFLite file, in its bytes, or in an ONNX model; `shapes` sets open input sizes.
 
-    With `quantised_input` it takes integers where the file begins by quantising real numbers; with
-    `quantised_output` it gives the integers that the file turns into real numbers at its end.
+    With `quantised_input` the network takes integers if the file begins by quantising real numbers; with
+    `quantised_output` it returns the integers that the file dequantises at its end.
     """
     network = _read(source, shapes)
     if quantised_input or quantised_output:
@@ -57,7 +57,7 @@ def read_bytes(data: bytes, name: str, *, shapes: Mapping[str, Shape] | None = N
 
 
 def _literal(head: bytes, source: Path | bytes, name: str, shapes: Mapping[str, Shape] | None) -> Network:
-    """The network as the file says, before any pass."""
+    """The network as in the file, before any pass."""
     if not head:
         where = source if isinstance(source, Path) else name
         raise InputError(f"'{where}' is empty; give an .onnx or .tflite model")

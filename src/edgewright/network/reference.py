@@ -1,4 +1,4 @@
-"""The untouched model file, executed by the runtime it was made for: the truth that everything is judged against."""
+"""Runs the untouched model file with its own runtime: the truth that everything is judged against."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Runtime(Protocol):
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]: ...
 
     def trace(self, inputs: Mapping[str, Array], tensors: Sequence[str | int]) -> dict[str | int, Array]:
-        """These tensors, and the outputs, as computed operator by operator, without optimisations."""
+        """These tensors, and the outputs, computed operator by operator without optimisations."""
         ...
 
 
 @dataclass(frozen=True)
 class Reference:
-    """Runs the file on inputs in our layout, and gives outputs in our layout."""
+    """Runs the file on inputs in our layout, and returns outputs in our layout."""
 
     network: Network
     runtime: Runtime
@@ -38,7 +38,7 @@ class Reference:
         return self._outputs(self.runtime.run(self._theirs(inputs)))
 
     def trace(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """The outputs, and stored tensors between layers (of TFLite files all tensors), operator by operator."""
+        """The outputs and inner stored tensors (for TFLite all tensors), computed operator by operator."""
         origins = {name: self.network.origins[name] for name in self._traced()}
         found = self.runtime.trace(self._theirs(inputs), [origin.tensor for origin in origins.values()])
         shapes = {name: self.network.tensors[name].shape for name in origins}
@@ -66,7 +66,7 @@ class Reference:
 def reference(source: str | os.PathLike[str] | bytes, network: Network) -> Reference:
     """The reference for a network that was read from this file, or from its bytes.
 
-    Sizes that the file leaves open are those of the network.
+    Open sizes of the file are those of the network.
     """
     load = _Litert if network.arithmetic is Arithmetic.TFLITE else _OnnxRuntime
     return Reference(network, load(source if isinstance(source, bytes) else str(source), network))
@@ -83,21 +83,21 @@ def to_our_layout(network: Network, name: str, value: Array) -> Array:
 
 
 class _OnnxRuntime:
-    """One thread, so that sums come in the same order every time."""
+    """Uses one thread, so that sums are always added in the same order."""
 
     def __init__(self, source: str | bytes, network: Network) -> None:
         self.source = source
         self.session = self._session(self._as_we_compute())
-        # Inputs that the network does without still have to be fed.
+        # Inputs that the network does not use must still be fed.
         self.spare: dict[str, Array] = {
             arg.name: np.zeros([d if isinstance(d, int) else 1 for d in arg.shape], _ORT_TYPES[arg.type])
             for arg in self.session.get_inputs()
             if arg.name not in network.inputs
         }
-        self._traced: tuple[tuple[str, ...], Any] | None = None  # names of tensors, and a session that gives them
+        self._traced: tuple[tuple[str, ...], Any] | None = None  # names of tensors, and a session that returns them
 
     def _as_we_compute(self) -> str | bytes:
-        """The file itself; in float32 where it has other floats, and with its spectra in double."""
+        """The file itself; in float32 if it has other float types, and with spectra in double."""
         import onnx
 
         from .onnx_format.float32 import compute_spectra_in_double, has_other_floats, has_spectra, make_float32
@@ -127,12 +127,12 @@ class _OnnxRuntime:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
         options.intra_op_num_threads = options.inter_op_num_threads = 1
-        # Without it, 8-bit products saturate at 16 bits on processors that lack VNNI.
+        # Otherwise 8-bit products saturate at 16 bits on processors without VNNI.
         options.add_session_config_entry("session.x64quantprecision", "1")
         if not is_optimised:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         try:
-            # Pad_Fusion hands zeros around an image to MaxPool, whose own padding is less than every number.
+            # Pad_Fusion passes zeros around an image to MaxPool, whose own padding is less than every number.
             return onnxruntime.InferenceSession(
                 source, options, ["CPUExecutionProvider"], disabled_optimizers={"Pad_Fusion"}
             )
@@ -158,7 +158,7 @@ class _OnnxRuntime:
             raise EdgewrightError(f"onnxruntime cannot run {_name(self.source)}: {error}") from error
 
     def _with_outputs(self, tensors: Sequence[str]) -> bytes:
-        """The file with these tensors as further outputs."""
+        """The file with these tensors as additional outputs."""
         import onnx
 
         from .onnx_format.float32 import make_float32
@@ -183,9 +183,9 @@ _ORT_TYPES: dict[str, np.dtype[Any]] = {
 
 
 class _Litert:
-    """LiteRT with its reference kernels, whose rounding ours follow bit by bit.
+    """LiteRT with its reference kernels, which ours match bit by bit.
 
-    It keeps all tensors: where it shares memory among them, inputs that are read late have been seen overwritten.
+    All tensors are kept: when it shares memory among them, inputs that are read late have been seen overwritten.
     """
 
     def __init__(self, source: str | bytes, network: Network) -> None:
@@ -195,7 +195,7 @@ class _Litert:
         self.interpreter, self.inputs, self.outputs = self._loaded()
 
     def _loaded(self) -> tuple[Any, dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
-        """The interpreter, and what it calls the inputs and outputs."""
+        """The interpreter, and its names of inputs and outputs."""
         litert = load_package("ai_edge_litert.interpreter", "reference")
         source = _with_given_states(self.source) if self.network.states else self.source
         try:
@@ -220,7 +220,7 @@ class _Litert:
 
     @staticmethod
     def _named(details: list[dict[str, Any]], names: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """The runtime's tensors under our names: by place, or by name where the network has fewer of them."""
+        """The runtime's tensors under our names: by position, or by name if the network has fewer of them."""
         if len(details) == len(names):
             return dict(zip(names, details, strict=True))
         known = {detail["name"]: detail for detail in details}
@@ -230,7 +230,7 @@ class _Litert:
         for name, detail in self.inputs.items():
             self.interpreter.set_tensor(detail["index"], inputs[name])
         if any(isinstance(layer.op, NonMaxSuppression) for layer in self.network.layers):
-            for detail in self.outputs.values():  # LiteRT leaves what it has no boxes for as it was
+            for detail in self.outputs.values():  # without boxes LiteRT leaves the output unchanged
                 self.interpreter.set_tensor(detail["index"], np.zeros(detail["shape"], detail["dtype"]))
         self.interpreter.reset_all_variables()
         for name, origin in self.befores.items():
@@ -238,7 +238,7 @@ class _Litert:
             self.interpreter.set_tensor(index, origin.back(inputs[name], self.interpreter.get_tensor(index).shape))
         try:
             self.interpreter.invoke()
-        except RuntimeError as error:  # values that one of its kernels does not take
+        except RuntimeError as error:  # values that one of its kernels rejects
             raise EdgewrightError(f"LiteRT stopped while it ran {_name(self.source)}: {error}") from error
         states = {
             name: origin.of(self.interpreter.get_tensor(int(origin.tensor)), self.network.tensors[name].shape)
@@ -252,17 +252,17 @@ class _Litert:
 
 
 def _with_given_states(source: str | bytes) -> bytes:
-    """The file with variables that it reads as further inputs, and without what would assign them.
+    """The file with the variables that it reads as additional inputs, and without assignments.
 
-    What an interpreter holds in variables cannot be set from outside; tensors of layers that keep a state can.
+    Variables of an interpreter cannot be set from outside; state tensors of layers can.
     """
     import flatbuffers
     from ai_edge_litert import schema_py_generated as schema
 
     model = schema.ModelT.InitFromPackedBuf(source if isinstance(source, bytes) else Path(source).read_bytes(), 0)
     codes, graph = [code.builtinCode for code in model.operatorCodes], model.subgraphs[0]
-    names: dict[int, tuple[bytes, bytes]] = {}  # of variables, by the tensors that stand for them
-    now: dict[tuple[bytes, bytes], int] = {}  # the tensor that each holds
+    names: dict[int, tuple[bytes, bytes]] = {}  # of variables, by the tensors that represent them
+    now: dict[tuple[bytes, bytes], int] = {}  # the tensor that holds each one now
     renamed: dict[int, int] = {}
     kept = []
     kinds = schema.BuiltinOperator
@@ -308,13 +308,13 @@ def to_file_shape(network: Network, name: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class OutputDifference:
-    """How far a network's outputs lie from the expected ones, and whether that is near enough."""
+    """The difference of a network's outputs from the expected ones, and whether it is within the tolerance."""
 
-    output: str  # where it lies: of all outputs, the one that is worst for what is allowed there
-    largest: float  # real numbers; for integers, and for numbers that stood for integers, steps of the scale
+    output: str  # of all outputs, the one with the largest difference relative to its tolerance
+    largest: float  # real numbers; for integers, and numbers that were integers, steps of the scale
     allowed: float
     passes: bool
-    unit: str = ""  # "steps" or nothing
+    unit: str = ""  # "steps" or empty
 
     def __str__(self) -> str:
         if self.largest == 0:
@@ -327,10 +327,10 @@ RELATIVE, ABSOLUTE = 1e-4, 1e-5  # float tolerance: sums of products may be reor
 
 
 def compare(network: Network, actual: Mapping[str, Array], expected: Mapping[str, Array]) -> OutputDifference:
-    """The largest difference among the outputs, judged by what the arithmetic promises.
+    """The largest difference among the outputs, judged by the tolerance of the arithmetic.
 
-    Integers: bit by bit with TFLite's rounding, one step of the scale with ONNX's. Floats: a small part of the
-    largest expected magnitude.
+    Integers: exact with TFLite's rounding, one step of the scale with ONNX's. Floats: a small share of the largest
+    expected magnitude.
     """
     worst: OutputDifference | None = None
     for name in network.outputs:
@@ -345,7 +345,7 @@ def compare(network: Network, actual: Mapping[str, Array], expected: Mapping[str
 
 
 def difference(network: Network, name: str, mine: Array, theirs: Array) -> OutputDifference:
-    """How far a tensor lies from the expected one, judged by what the arithmetic promises."""
+    """The difference of a tensor from the expected one, judged by the tolerance of the arithmetic."""
     is_float = np.issubdtype(theirs.dtype, np.floating)
     step = _step(network, name)
     if not is_float:
@@ -361,12 +361,12 @@ def difference(network: Network, name: str, mine: Array, theirs: Array) -> Outpu
         return OutputDifference(name, largest, allowed, largest <= allowed)
     allowed = 1.0 if step is not None and network.arithmetic is not Arithmetic.TFLITE else 0.0
     if is_float and step is not None:
-        largest = round(largest / step, 3)  # a float32 product of the scale is no exact multiple of it
+        largest = round(largest / step, 3)  # a float32 product of the scale is not an exact multiple of it
     return OutputDifference(name, largest, allowed, largest <= allowed, "steps")
 
 
 def _step(network: Network, name: str) -> float | None:
-    """The scale of an output that is stored, or that was stored until its last layer; None if it never was."""
+    """The scale of an output that is stored, or was stored until its last layer; None if it never was."""
     quant = network.tensors[name].quant
     layer = network.producers.get(name)
     if quant is None and layer is not None and isinstance(layer.op, Dequantize):
@@ -375,5 +375,5 @@ def _step(network: Network, name: str) -> float | None:
 
 
 def badness(difference: OutputDifference) -> tuple[bool, float]:
-    """Sorts differences: those that do not pass come last, then those that are large for what is allowed."""
+    """A sort key: differences that do not pass come last, then those that are large relative to the tolerance."""
     return not difference.passes, difference.largest / max(difference.allowed, 1e-30)

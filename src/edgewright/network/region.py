@@ -1,4 +1,4 @@
-"""A region: a box inside a tensor, one half-open interval per axis. What is done with it is up to others."""
+"""A region: a box inside a tensor, one half-open interval per axis."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Interval = tuple[int, int]  # half-open; empty when stop <= start
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A box: for each axis the half-open interval of indices that belong to it.
+    """A box: for each axis the half-open interval of its indices.
 
     >>> Region.whole((1, 4, 4, 3)).with_axis(1, (0, 2))
     Region(0:1, 0:2, 0:4, 0:3)
@@ -26,7 +26,7 @@ class Region:
 
     @property
     def shape(self) -> Shape:
-        # A list, and no call of a function: judges and planners ask for millions of shapes.
+        # A list rather than function calls: judges and planners ask for millions of shapes.
         return tuple([stop - start if stop > start else 0 for start, stop in self.bounds])
 
     @property
@@ -54,7 +54,7 @@ class Region:
         return Region(tuple([(start + d, stop + d) for (start, stop), d in zip(self.bounds, by, strict=True)]))
 
     def clipped(self, shape: Sequence[int]) -> Region:
-        """The part of it that lies inside a tensor of this shape."""
+        """The part of the region inside a tensor of this shape."""
         return Region(tuple([clip(interval, size) for interval, size in zip(self.bounds, shape, strict=True)]))
 
     def __contains__(self, other: Region) -> bool:
@@ -67,7 +67,7 @@ class Region:
         return Region(tuple([(max(a, c), max(a, c, min(b, d))) for (a, b), (c, d) in pairs]))
 
     def __or__(self, other: Region) -> Region:
-        """The smallest box around both."""
+        """The bounding box of both."""
         if self.is_empty or other.is_empty:
             return other if self.is_empty else self
         pairs = zip(self.bounds, other.bounds, strict=True)
@@ -78,25 +78,25 @@ class Region:
 
 
 def clip(interval: Interval, size: int) -> Interval:
-    """The interval cut to 0..size; an interval outside becomes an empty one at the border."""
+    """The interval clipped to 0..size; an interval outside becomes an empty one at the border."""
     start = min(max(interval[0], 0), size)
     return start, max(start, min(interval[1], size))
 
 
 def window(out: Interval, kernel: int, stride: int, dilation: int, pad: int, size: int) -> Interval:
-    """What a sliding window reads along one axis to produce `out` (M 2.1; padding clipped).
+    """The interval that a sliding window reads along one axis to produce `out` (M 2.1; padding clipped).
 
     >>> window((0, 1), kernel=3, stride=1, dilation=1, pad=1, size=8)
     (0, 2)
     """
-    start, stop = out  # as `span`, which a planner calls too often to call another
+    start, stop = out  # inlined `span`, because planners call this very often
     if stop <= start:
         return (0, 0)
     return clip((start * stride - pad, (stop - 1) * stride - pad + (kernel - 1) * dilation + 1), size)
 
 
 def span(out: Interval, kernel: int, stride: int, dilation: int, pad: int) -> Interval:
-    """What the windows of `out` cover along one axis, padding included (may start below 0)."""
+    """The interval that the windows of `out` cover along one axis, including padding (may start below 0)."""
     start, stop = out
     return start * stride - pad, (stop - 1) * stride - pad + (kernel - 1) * dilation + 1
 
@@ -107,12 +107,12 @@ def window_output(size: int, kernel: int, stride: int, dilation: int, pads: tupl
 
 
 def element_steps(shape: Shape) -> list[int]:
-    """Elements from one index to the next along each axis, in row-major order."""
+    """The stride in elements along each axis, in row-major order."""
     return [prod(shape[i + 1 :]) for i in range(len(shape))]
 
 
 def run_of_box(box: Sequence[Interval], shape: Shape) -> Interval:
-    """The shortest run of consecutive elements that holds a box."""
+    """The shortest run of consecutive elements that contains a box."""
     first, last, step = 0, 0, 1
     for (start, stop), size in zip(reversed(box), reversed(shape), strict=True):
         first += start * step

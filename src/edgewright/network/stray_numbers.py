@@ -1,4 +1,4 @@
-"""Constants that hold NaN or infinite values: refused, except where a layer gives infinities a meaning."""
+"""Refuses constants with NaN or infinite values, except where a layer gives infinities a meaning."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ..errors import ModelError
 from . import operators as ops
 from .tensor import Array
 
-CHUNK = 1 << 22  # elements looked at together, so that a scan needs little memory
+CHUNK = 1 << 22  # elements checked at a time, to limit memory
 
-# Bounds that do not bind, and sums that a Softmax behind leaves out.
+# Unbounded limits, and terms that a following Softmax ignores.
 _MEANT = (ops.BinaryKind.ADD, ops.BinaryKind.MAX, ops.BinaryKind.MIN, ops.BinaryKind.SUB)
 _CHOOSING = (
     ops.Compare, ops.Concat, ops.Expand, ops.Gather, ops.GatherElements, ops.Pad, ops.Reshape, ops.Select, ops.Slice,
@@ -37,12 +37,12 @@ def _is_stray(values: Array) -> Array:
 
 
 def _are_numbers(values: Array, is_stray: Callable[[Array], Array], looked: Callable[[], None]) -> bool:
-    """Whether no element is stray; looks at memory once."""
+    """Whether all elements are finite; reads memory once."""
     if not np.issubdtype(values.dtype, np.floating) or values.size == 0:
         return True
     once = values[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in values.strides)]
     once = once.transpose(sorted(range(once.ndim), key=lambda axis: -abs(once.strides[axis])))  # memory order
-    if not once.flags.c_contiguous:  # made by folding, hence small
+    if not once.flags.c_contiguous:  # result of folding, hence small
         return not is_stray(once).any()
     flat = once.reshape(-1)
     for start in range(0, flat.size, CHUNK):

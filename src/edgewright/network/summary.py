@@ -1,4 +1,4 @@
-"""A network in numbers, as plain data."""
+"""A network's figures as plain data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .network import Network
 
 
 def summary(network: Network) -> dict[str, object]:
-    """Inputs, outputs, layers with their sizes and work, sums over all of them."""
+    """Inputs, outputs, layers with their sizes and work, and totals."""
     tensors = network.tensors
     return {
         "name": network.name,

@@ -1,4 +1,4 @@
-"""Tensors: shape, element type and quantisation. Values of constants are kept by the network."""
+"""Tensors: shape, element type and quantisation. The network holds the values of constants."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from .region import Shape
 
 Array = NDArray[Any]
-MOST_ELEMENTS = 1 << 36  # of one tensor; a file that claims more is broken, and nothing is allocated for it
-# Of a constant that repeats a value: in C it takes all its bytes, and the file need not have them.
+MOST_ELEMENTS = 1 << 36  # of one tensor; a file that claims more is broken
+# Largest repeated constant: C stores all its bytes, though the file need not contain them.
 MOST_REPEATED = 1 << 28
 
 
 class DType(Enum):
-    """Element types, named as numpy names them."""
+    """Element types, named as in numpy."""
 
     FLOAT32 = "float32"
     FLOAT16 = "float16"
@@ -64,11 +64,11 @@ class Quant:
         return len(self.scale) > 1
 
     def transposed(self, perm: Sequence[int]) -> Quant:
-        """That of the tensor with its axes in another order: axis i is axis perm[i] of this one's."""
+        """The quantisation of the transposed tensor: its axis i is axis perm[i] of this one."""
         return self if self.axis is None else Quant(self.scale, self.zero, perm.index(self.axis))
 
     def along(self, rank: int) -> tuple[Array, Array]:
-        """Scales (float32) and zero points (int64), shaped so that they broadcast over a tensor of this rank."""
+        """Scales (float32) and zero points (int64), shaped to broadcast over a tensor of this rank."""
         shape = [-1 if axis == self.axis else 1 for axis in range(rank)]
         return np.array(self.scale, np.float32).reshape(shape), np.array(self.zero, np.int64).reshape(shape)
 
@@ -90,7 +90,7 @@ class Tensor:
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Bytes from one index to the next along each axis, when the tensor lies densely in memory."""
+        """Strides in bytes if the tensor is dense."""
         steps = accumulate(reversed(self.shape), mul, initial=self.dtype.bytes)
         return tuple(steps)[-2::-1]
 

@@ -1,4 +1,4 @@
-"""Board: the hardware at hand as plain data; reading it from files is left to `catalogue` and `schema`."""
+"""Board: the available hardware as plain data; `catalogue` and `schema` read it from files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .schema import Address, BitsPerSecond, Bytes, BytesOrZero, Entry, Flag, Nam
 
 
 class Memory(Entry):
-    """One memory as the linker sees it: a name, a size, perhaps an address."""
+    """One memory as the linker sees it: a name, a size, and optionally an address."""
 
     name: Name = Field(description="a name, unique among the memories")
     size: Bytes = Field(description='a size, such as "128 KiB"')
@@ -39,7 +39,7 @@ class Memory(Entry):
 
 
 class LinkKind(Enum):
-    """What data may leave the board through."""
+    """A kind of connection to other boards."""
 
     ETHERNET = "ethernet"
     WIFI = "wifi"
@@ -53,7 +53,7 @@ class LinkKind(Enum):
 
 
 class Link(Entry):
-    """A way from this board to others."""
+    """A connection from this board to others."""
 
     name: Name = Field(description="a name, unique among the links")
     kind: LinkKind = Field(description="one of " + ", ".join(kind.value for kind in LinkKind))
@@ -62,7 +62,7 @@ class Link(Entry):
 
 
 class Power(Entry):
-    """What the whole board draws."""
+    """The power of the whole board."""
 
     idle: Watts | None = Field(default=None, description='a power, such as "80 mW"')
     active: Watts | None = Field(default=None, description='a power, such as "2.5 W"')
@@ -71,8 +71,8 @@ class Power(Entry):
 class Board(Entry):
     """Processors, memories and links of one piece of hardware.
 
-    Memories are listed fastest first, in the file and here: a planner that has a choice takes the earlier
-    one. Where the addresses of two adjoin, one arena may span both.
+    Memories are listed fastest first, in the file and here: a planner with a choice takes the earlier one. If the
+    addresses of two adjoin, one arena may span both.
     """
 
     name: Name = Field(description='a name of a-z, 0-9, "-" and "_"')
@@ -108,28 +108,28 @@ class Board(Entry):
 
     @property
     def ram_size(self) -> int:
-        """Usable bytes of all writable memories; one buffer must still fit in one of them."""
+        """Usable bytes of all writable memories; a single buffer must still fit in one of them."""
         return sum(memory.usable for memory in self.ram)
 
     @property
     def flash_size(self) -> int | None:
-        """Usable bytes of all read-only memories; None where there are none, and weights come from a file system."""
+        """Usable bytes of all read-only memories; None if there are none, and weights come from a file system."""
         return sum(memory.usable for memory in self.flash) if self.flash else None
 
     def memories_of(self, processor: str) -> tuple[Memory, ...]:
-        """The memories that a processor reaches, fastest first."""
+        """The memories that a processor can access, fastest first."""
         return tuple(m for m in self.memories if not m.attached or processor in m.attached)
 
     @model_validator(mode="after")
     def _keeps_the_rules(self) -> Self:
         for key, problem in _broken_rules(self):
-            # The text goes in as a value, since it may hold braces.
+            # The text is passed as a value, since it may contain braces.
             raise PydanticCustomError("rule", "{problem}", {"key": key, "problem": problem})
         return self
 
 
 def _broken_rules(board: Board) -> Iterator[tuple[str, str]]:
-    """What no single field can tell: (key, what is wrong)."""
+    """Rules that involve several fields: (key, problem)."""
     if board.alignment & (board.alignment - 1):
         yield "alignment", f"is {board.alignment}; expected a power of two"
     if not board.processors:
@@ -168,7 +168,7 @@ def _broken_rules(board: Board) -> Iterator[tuple[str, str]]:
 def _overlap(one: Memory, two: Memory) -> bool:
     if one.address is None or two.address is None:
         return False
-    # Two processors may each see their own memory at one address.
+    # Two processors may each see their own memory at the same address.
     if one.attached and two.attached and not set(one.attached) & set(two.attached):
         return False
     return one.address < two.address + two.size and two.address < one.address + one.size

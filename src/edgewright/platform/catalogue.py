@@ -1,4 +1,4 @@
-"""The boards that come with the package, and the one way to any board: `load_board`."""
+"""The bundled boards, and `load_board`, which finds any board."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .schema import parse_toml, read_toml, suggestion
 
 
 def load_board(path_or_name: str | Path) -> Board:
-    """A board of the catalogue by its name, or one's own by the path of its .toml file."""
+    """A bundled board by its name, or a board file by the path of its .toml file."""
     path = Path(path_or_name)
     if isinstance(path_or_name, Path) or path.suffix == ".toml" or path.name != path_or_name:
         return read_board(path)
@@ -26,7 +26,7 @@ def load_board(path_or_name: str | Path) -> Board:
 
 @cache
 def catalogue() -> tuple[Board, ...]:
-    """Every board that comes with the package, by name."""
+    """All bundled boards, by name."""
     folder = resources.files(__package__) / "boards"
     files = (file for file in folder.iterdir() if file.name.endswith(".toml"))
     boards = (parse_board(file.read_text(encoding="utf-8"), file.name) for file in files)
@@ -34,7 +34,8 @@ def catalogue() -> tuple[Board, ...]:
 
 
 def boards_with(ram: int, flash: int, most: int = 3) -> tuple[str, ...]:
-    """The smallest boards, by name, with so much RAM in one memory and so much flash; who has none has a disk."""
+    """The names of the smallest boards with this much RAM in one memory and this much flash; boards without flash have
+    a disk."""
     fitting = [
         board
         for board in catalogue()
@@ -49,10 +50,10 @@ def board_names() -> tuple[str, ...]:
 
 
 def read_board(path: Path) -> Board:
-    """The board that a file describes."""
+    """The board in a file."""
     return read_toml(path, Board, "a board file", BoardError)
 
 
 def parse_board(text: str, where: str) -> Board:
-    """The board that a TOML text describes; `where` names the text in errors."""
+    """The board in a TOML text; `where` names the text in errors."""
     return parse_toml(text, where, Board, "a board file", BoardError)

@@ -1,13 +1,13 @@
-"""How long instructions take on a microcontroller: cycles by class of instruction, and waits for flash, at the core's
-highest clock.
+"""Time of instructions on a microcontroller: cycles by instruction class and flash wait states, at the core's highest
+clock.
 
-Arm prints what each class takes on Cortex-M0+ (TRM DDI 0484, 3.3), M3 (TRM 100165, 3.3) and M4 (TRM 100166, 3.3; FPU
-7.2.3): loads and stores one cycle for the instruction and one for each word, unless another load precedes; taken
-branches the refill of the pipeline. Of the other cores no such table is printed: theirs follow from pipelines, issue
-width and branch prediction as their makers describe them. How often kernels execute each class was counted on the
-virtual board (`benchmarks/instruction_mix.py`): networks differ by 5 % in cycles an instruction. A cache miss of
-weights waits for flash once every 16 bytes; code is taken to run from the cache or accelerator that all boards of the
-catalogue have, and a flash without stated wait states to have none. Nobody has compared these times with boards.
+Arm documents the cycles of each class for Cortex-M0+ (TRM DDI 0484, 3.3), M3 (TRM 100165, 3.3) and M4 (TRM 100166, 3.3;
+FPU 7.2.3): loads and stores take one cycle for the instruction and one for each word, unless another load precedes;
+taken branches refill the pipeline. There is no such table for the other cores: their cycles follow from pipelines,
+issue width and branch prediction as described by their makers. The frequency of each class in kernels was counted on
+the virtual board (`benchmarks/instruction_mix.py`): networks differ by 5 % in cycles per instruction. A cache miss of
+weights waits for flash once every 16 bytes; code is assumed to run from the cache or accelerator that all boards of the
+catalogue have, and a flash without stated wait states to have none. These times have not been compared with boards.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from dataclasses import dataclass
 from .board import Board
 from .processor import Processor, ProcessorKind
 
-ERROR = 0.3  # what such a time may well be off, beside the error of the instructions
+ERROR = 0.3  # assumed relative error, in addition to that of the instructions
 
 
 @dataclass(frozen=True, slots=True)
 class InstructionMix:
-    """How often an executed instruction is one of these."""
+    """The frequency of instruction classes, per executed instruction."""
 
-    loads: float  # words that do not come in the shadow of another load
+    loads: float  # words that do not follow another load
     stores: float  # words beyond the first of a store, which the write buffer takes
     branches: float  # taken
     multiply_adds: float  # of real numbers
     divisions: float
-    lines: float  # 16 bytes of weights that are not in a small cache
+    lines: float  # 16 bytes of weights that miss a small cache
 
 
 # Bytes: the median of mlperf_ad01_int8, mlperf_kws_ref_int8 and tflm_micro_speech_int8; reals: lenet5. With GCC -Os.
 _WITH_PAIRS = InstructionMix(0.31, 0.014, 0.074, 0.0, 0.0, 0.026)  # kernels for Cortex-M4, M7, M33
 _REALS = InstructionMix(0.27, 0.017, 0.10, 0.166, 0.005, 0.044)
-_PLAIN = InstructionMix(0.27, 0.05, 0.027, 0.0, 0.0, 0.025)  # plain C, reals in software included
+_PLAIN = InstructionMix(0.27, 0.05, 0.027, 0.0, 0.0, 0.025)  # plain C, including software floats
 
 
 @dataclass(frozen=True, slots=True)
 class CoreCycles:
-    """Cycles of an instruction, and what those of a class take beyond that."""
+    """Cycles per instruction, and the additional cycles of instruction classes."""
 
     issue: float
     load: float = 1.0
@@ -48,7 +48,7 @@ class CoreCycles:
     branch: float = 2.0
     multiply_add: float = 2.0
     division: float = 12.0
-    least: float = 1.0  # cycles an instruction that the core cannot beat
+    least: float = 1.0  # lower bound of cycles per instruction
     has_pairs: bool = True  # kernels with pairs of products
 
     def per_instruction(self, mix: InstructionMix, wait_states: int) -> float:
@@ -70,10 +70,10 @@ _CORES = {
     ProcessorKind.CORTEX_M4: _M4,
     ProcessorKind.CORTEX_M4F: _M4,
     ProcessorKind.CORTEX_M33: CoreCycles(0.95, load=0.7, branch=1.5, least=0.5),
-    # Two instructions a cycle where they do not depend on each other, and branches that are predicted.
+    # Two independent instructions per cycle, and predicted branches.
     ProcessorKind.CORTEX_M7: CoreCycles(0.6, load=0.3, store=0.5, branch=0.5, multiply_add=0.5, least=0.5),
     ProcessorKind.CORTEX_M85: CoreCycles(0.6, load=0.3, store=0.5, branch=0.5, multiply_add=0.5, least=0.5),
-    # Vectors take two cycles, of which the next one overlaps one.
+    # Vectors take two cycles, and the next one overlaps one of them.
     ProcessorKind.CORTEX_M55: CoreCycles(1.0, load=0.5, branch=1.0, multiply_add=1.0, least=0.5),
     ProcessorKind.RV32IMC: CoreCycles(1.0, load=0.5, store=0.0, has_pairs=False),
     ProcessorKind.RV32GC: CoreCycles(1.0, load=0.5, store=0.0, has_pairs=False),
@@ -81,7 +81,7 @@ _CORES = {
 
 
 def instruction_time(board: Board, processor: Processor, is_real: bool = False) -> float | None:
-    """Seconds of an instruction in a network on bytes, or on real numbers; None where cycles are not known."""
+    """Seconds per instruction in a network on bytes, or on real numbers; None if cycles are unknown."""
     core = _CORES.get(processor.kind)
     if core is None:
         return None
@@ -91,18 +91,18 @@ def instruction_time(board: Board, processor: Processor, is_real: bool = False) 
 
 
 def board_instruction_time(board: Board | None, is_real: bool = False) -> float | None:
-    """Seconds of an instruction on the board's first core whose cycles are known."""
+    """Seconds per instruction on the board's first core with known cycles."""
     times = (instruction_time(board, processor, is_real) for processor in board.processors) if board else ()
     return next((time for time in times if time), None)
 
 
 def assumed_instruction_time(board: Board, is_real: bool = False) -> float:
-    """The same; where cycles are not known, one for each instruction at the clock of the first processor."""
+    """Like `board_instruction_time`; if cycles are unknown, one per instruction at the first processor's clock."""
     return board_instruction_time(board, is_real) or 1 / board.processors[0].clock
 
 
 def least_instruction_time(board: Board) -> float:
-    """Seconds of an instruction that the board's first core cannot beat."""
+    """A lower bound of the seconds per instruction on the board's first core."""
     processor = board.processors[0]
     core = _CORES.get(processor.kind)
     return (core.least if core else 1.0) / processor.clock

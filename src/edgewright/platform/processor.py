@@ -1,4 +1,4 @@
-"""Processors: the kinds there are and what their architecture brings; boards are put together elsewhere."""
+"""Processors: their kinds, and the features of each architecture."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ProcessorKind(Enum):
 
 
 class Feature(Enum):
-    """What a kernel may be specialised for."""
+    """A feature that kernels may be specialised for."""
 
     FPU = "fpu"  # float32 in hardware
     FPU64 = "fpu64"  # float64 in hardware
@@ -48,7 +48,7 @@ class Feature(Enum):
     AVX2 = "avx2"
 
 
-# What every core of the kind has. Options that a chip maker chooses (the FPU of a Cortex-M7 or M33, Helium)
+# The features of every core of the kind. Options that a chip maker chooses (the FPU of a Cortex-M7 or M33, Helium)
 # are named in the board file.
 _INHERENT: dict[ProcessorKind, frozenset[Feature]] = {
     ProcessorKind.CORTEX_M4: frozenset({Feature.DSP}),
@@ -94,10 +94,10 @@ class Processor(Entry):
 
     @property
     def features(self) -> frozenset[Feature]:
-        """What the kind always has, and what the board file adds."""
+        """The features of the kind, and those in the board file."""
         return _INHERENT.get(self.kind, frozenset()) | frozenset(self.options)
 
     @property
     def simd_bits(self) -> int:
-        """Bits of the widest vector instruction; 0 where there is none, or on a GPU."""
+        """Bits of the widest vector instruction; 0 without vectors, or on a GPU."""
         return max((_SIMD_BITS.get(feature, 0) for feature in self.features), default=0)

@@ -1,7 +1,7 @@
-"""Profile: how long each layer of a network takes on each kind of processor, and what moving a tensor costs.
+"""Profile: the time of each layer of a network on each kind of processor, and the cost of moving a tensor.
 
-Plain data with its JSON. Who measures it or estimates it is told elsewhere; who maps layers to processors reads nothing
-else. Times are seconds, sizes bytes; a time is the median of several runs.
+Plain data with its JSON: measured or estimated elsewhere, and the only input of mapping. Times are seconds, sizes
+bytes; a time is the median of several runs.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from ..files import read_file, write_atomic
 from .schema import Count, FileEntry, Positive, first_problem
 
 FORMAT: Literal[1] = 1
-NATIVE = "native"  # the executor that is our own library; others are named as Python imports them
+NATIVE = "native"  # the executor of our own libraries; others are named like their Python packages
 
 
 class TimeOrigin(Enum):
-    """How a time was found."""
+    """How a time was obtained."""
 
     MEASURED = "measured"
     INSTRUCTIONS = "estimated by instructions"  # and cycles of each, on a microcontroller
-    ROOFLINE = "estimated by roofline"  # the least that the hardware permits
+    ROOFLINE = "estimated by roofline"  # lower bound of the hardware
 
 
 Seconds = Annotated[float, Field(ge=0, lt=1e9)]
@@ -37,28 +37,28 @@ Origin = Annotated[TimeOrigin, Field(strict=False)]  # JSON has no enums
 
 
 class Fingerprint(FileEntry):
-    """What tells one machine from another as far as times go."""
+    """The properties of a machine that affect times."""
 
     architecture: Text  # as the kernel names it: "aarch64"
     system: Text  # "Linux"
     model: Text  # of the processor, as the system names it: "Neoverse-N1"
     cores: Positive
-    compiler: Text = ""  # its first line of --version
+    compiler: Text = ""  # the first line of its --version
 
 
 class ProfiledProcessor(FileEntry):
-    """One kind of cores, or one GPU."""
+    """One kind of core, or one GPU."""
 
-    name: Text  # as times and transfers name it
-    kind: Text  # "cortex-a72", "gpu", or the part that the system names
-    cores: tuple[Count, ...]  # their numbers, as threads are pinned to them
+    name: Text  # as in times and transfers
+    kind: Text  # "cortex-a72", "gpu", or the part named by the system
+    cores: tuple[Count, ...]  # core numbers for pinning threads
     clock: Positive | None = None  # hertz, the highest
-    # When n cores are busy, each with a frame of its own, one frame takes slowdown[n - 1] times as long as alone.
+    # When n cores are busy, each with a separate frame, a frame takes slowdown[n - 1] times as long as alone.
     slowdown: Annotated[tuple[Annotated[float, Field(gt=0, lt=1e6)], ...], Field(min_length=1)] = (1.0,)
 
 
 class ExecutionTime(FileEntry):
-    """On so many cores of one processor, by one executor."""
+    """A time on a number of cores of one processor, with one executor."""
 
     processor: Text
     executor: Text = NATIVE
@@ -69,11 +69,11 @@ class ExecutionTime(FileEntry):
 
 
 class LayerTime(ExecutionTime):
-    """Of one layer."""
+    """The time of one layer."""
 
 
 class LayerProfile(FileEntry):
-    """A layer with what it does and the times it takes."""
+    """A layer with its description and times."""
 
     name: Text
     operator: Text
@@ -83,11 +83,11 @@ class LayerProfile(FileEntry):
 
 
 class FrameTime(ExecutionTime):
-    """Of the whole network in one call, without probes: what the layers should add up to."""
+    """The time of the whole network in one call, without probes: the target of the sum of layers."""
 
 
 class TransferTime(FileEntry):
-    """Handing a tensor from a core of one processor to a core of another, or of the same: latency + bytes / rate."""
+    """The time to pass a tensor between cores of two processors, or of one: latency + bytes / rate."""
 
     source: Text
     target: Text
@@ -103,12 +103,12 @@ class Profile(FileEntry):
     """All times of one network on one board."""
 
     format: Literal[1] = FORMAT
-    board: Text  # a name of the catalogue, or "this" for the machine that was measured
-    machine: Fingerprint | None  # None where nothing was measured
+    board: Text  # a name of the catalogue, or "this" for the measured machine
+    machine: Fingerprint | None  # None if nothing was measured
     model: Text
     model_digest: Text  # of the network's structure: `program.structure_digest`
     processors: tuple[ProfiledProcessor, ...]
-    layers: tuple[LayerProfile, ...]  # as they stand in the network
+    layers: tuple[LayerProfile, ...]  # in network order
     frames: tuple[FrameTime, ...] = ()
     transfers: tuple[TransferTime, ...] = ()
     notes: tuple[Text, ...] = ()
@@ -117,7 +117,7 @@ class Profile(FileEntry):
         return f"Profile('{self.model}' on '{self.board}', {len(self.layers)} layers)"
 
     def time(self, layer: str, processor: str, lanes: int = 1, executor: str | None = None) -> LayerTime | None:
-        """The layer's time there; by the fastest executor where none is named, and None where none can run it."""
+        """The layer's time; with the fastest executor if none is named, and None if none can run it."""
         found = [
             time
             for one in self.layers
@@ -129,11 +129,11 @@ class Profile(FileEntry):
         return min(found, key=lambda time: time.seconds, default=None)
 
     def transfer(self, source: str, target: str) -> TransferTime | None:
-        """What handing a tensor over costs; None where it was neither measured nor estimated."""
+        """The cost of passing on a tensor; None if it was neither measured nor estimated."""
         return next((t for t in self.transfers if (t.source, t.target) == (source, target)), None)
 
     def missing(self, layers: Iterable[str]) -> tuple[str, ...]:
-        """Which of these layers have no time on any processor."""
+        """The layers without a time on any processor."""
         known = {layer.name for layer in self.layers if layer.times}
         return tuple(name for name in layers if name not in known)
 
@@ -152,7 +152,7 @@ def save_profile(profile: Profile, path: str | Path) -> None:
 
 
 def load_profile(path: str | Path) -> Profile:
-    """The profile in a file; one that contradicts itself is refused."""
+    """The profile in a file; a contradictory one is refused."""
     content = read_file(path, "give a profile that `edgewright profile -o` wrote")
     try:
         return Profile.model_validate_json(content)
@@ -162,7 +162,7 @@ def load_profile(path: str | Path) -> Profile:
 
 
 def _broken_rules(profile: Profile) -> Iterator[str]:
-    """What no single field can tell."""
+    """Rules that involve several fields."""
     known = [processor.name for processor in profile.processors]
     if repeated := _repeated(known):
         yield f'processor "{repeated}" is described twice'

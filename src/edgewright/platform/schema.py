@@ -1,4 +1,4 @@
-"""The field types of files, and what is wrong with one: a sentence with the key and what goes there.
+"""Field types of files, and error messages with the key and the expected value.
 
 People write TOML (`Entry`), we write JSON (`FileEntry`).
 """
@@ -34,31 +34,31 @@ T = TypeVar("T")
 
 
 class Entry(BaseModel):
-    """Base of all pieces of a board: immutable, and a key that is not a field is an error.
+    """Base of all tables in TOML files: immutable, without unknown keys.
 
-    Each field's description completes the sentence "expected …" of an error message, and is the
-    reference text of the documentation.
+    Each field's description completes the sentence "expected …" of an error message, and is the reference text of the
+    documentation.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class FileEntry(BaseModel):
-    """An object of a JSON file. No text passes for a number, no number for a text, and no key is unknown."""
+    """An object of a JSON file: texts are not converted to numbers or vice versa, and unknown keys are errors."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-MOST = 1 << 60  # of every whole number; beyond it lies no file that somebody has made on purpose
+MOST = 1 << 60  # largest integer in a file; no intended file has a larger one
 Count = Annotated[int, Field(ge=0, lt=MOST)]
 Positive = Annotated[int, Field(ge=1, lt=MOST)]
 
 
 def first_problem(error: ValidationError) -> str:
-    """The first thing that is wrong with a JSON file, with the way to it."""
+    """The first problem of a JSON file, with its location."""
     first = error.errors(include_url=False, include_input=False)[0]
     where = "".join(f"[{step}]" if isinstance(step, int) else f".{printable(step)[:40]}" for step in first["loc"])
-    is_unknown = first["type"] == "unexpected_keyword_argument"  # of a data class; an entry says it in other words
+    is_unknown = first["type"] == "unexpected_keyword_argument"  # for a dataclass; an entry words it differently
     what = "extra inputs are not permitted" if is_unknown else first["msg"]
     return f"{where.removeprefix('.') or 'the file'}: {what[:1].lower()}{printable(what)[1:200]}"
 
@@ -70,7 +70,7 @@ def _reads(parse: Callable[[object], T]) -> BeforeValidator:
     def validate(value: object) -> T:
         try:
             return parse(value)
-        except InputError as error:  # pydantic adds the key to a ValueError only
+        except InputError as error:  # pydantic adds the key only to a ValueError
             raise ValueError(str(error)) from error
 
     return BeforeValidator(validate)
@@ -98,13 +98,14 @@ Location = tuple[int | str, ...]
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """ "; did you mean …?" for the nearest known word, or nothing."""
+    """ "; did you mean …?" for the nearest known word, or an empty text."""
     near = difflib.get_close_matches(word.lower(), list(known), n=1)
     return f'; did you mean "{near[0]}"?' if near else ""
 
 
 def read_toml(path: Path, root: type[E], thing: str, failure: type[EdgewrightError] = InputError) -> E:
-    """What a TOML file says; an error names the file, the key and what was expected: `thing`, as in "a board file"."""
+    """The contents of a TOML file; an error names the file, the key and what was expected: `thing`, as in "a board
+    file"."""
     try:
         text = path.read_bytes().decode()
     except UnicodeDecodeError as error:
@@ -116,21 +117,21 @@ def read_toml(path: Path, root: type[E], thing: str, failure: type[EdgewrightErr
 
 
 def parse_toml(text: str, where: str, root: type[E], thing: str, failure: type[EdgewrightError] = InputError) -> E:
-    """The same for a text, which `where` names in errors."""
+    """Like `read_toml`, for a text that `where` names in errors."""
     try:
         return root.model_validate(tomllib.loads(text))
     except RecursionError as error:
         raise failure(f"{where}: is nested too deeply; expected {thing} in TOML") from error
     except ValidationError as error:
         raise failure(f"{where}: {sentence(error, root)}") from None
-    except ValueError as error:  # TOMLDecodeError is one; so is an integer of thousands of digits
+    except ValueError as error:  # TOMLDecodeError, or an integer of thousands of digits
         raise failure(f"{where}: is not TOML: {error}") from error
 
 
 def sentence(error: ValidationError, root: type[Entry]) -> str:
-    """The first thing that is wrong with a file whose tables are those of `root`: its key, and what was expected."""
+    """A sentence on the first problem of a file whose tables are those of `root`: its key, and what was expected."""
     problems = error.errors(include_url=False)
-    # A misspelt key is both unknown and, under its right name, missing: the former tells more.
+    # A misspelt key is both unknown and, under its right name, missing: the former is more helpful.
     first = min(problems, key=lambda problem: problem["type"] != "extra_forbidden")
     more = len(problems) - 1
     if first["type"] == "extra_forbidden" and more:
@@ -153,7 +154,7 @@ def _describe(problem: ErrorDetails, root: type[Entry]) -> str:
             return f"{key} is missing; expected {_expected(location, root)}"
         case "rule":
             return f"{context['key']} {context['problem']}"
-        case "value_error":  # from `units`, which says itself what it expected
+        case "value_error":  # from `units`, which gives the expected value itself
             return f"{key}: {context['error']}"
         case "enum":
             near = suggestion(show(problem["input"]).strip('"'), _choices(_field_at(location, root)))
@@ -175,7 +176,7 @@ def _bare(key: str) -> str:
 
 
 def _field_at(location: Location, root: type[Entry]) -> FieldInfo | None:
-    """The field that a location leads to; None for the file itself."""
+    """The field at a location; None for the file itself."""
     field = None
     for step in location:
         is_free = field is not None and get_origin(field.annotation) is dict  # a table whose keys are names
@@ -190,7 +191,7 @@ def _expected(location: Location, root: type[Entry]) -> str:
 
 
 def _fields(model: type[Entry]) -> dict[str, FieldInfo]:
-    """A model's fields under the keys that files use."""
+    """A model's fields by the keys of files."""
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 

@@ -1,4 +1,4 @@
-"""What code is made for: the family of kernels and what the core brings. How it is compiled is said by `toolchain`."""
+"""What code is made for: the family of kernels and the features of the core. `toolchain` says how it is compiled."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Family(Enum):
 
 
 class Architecture(Enum):
-    """Whose compiler is needed."""
+    """The architecture, which determines the compiler."""
 
     HOST = "host"
     CORTEX_M = "cortex-m"
@@ -34,13 +34,13 @@ class Target:
     family: Family
     has_fpu: bool  # float32 in hardware
     architecture: Architecture = Architecture.HOST
-    cpu: str = ""  # as -mcpu= (Arm) or -march= (RISC-V) names it
-    fpu: str = ""  # as -mfpu= names it; empty: none, or implied by the cpu
-    has_dot: bool = False  # sums of four products of bytes (aarch64, where the core decides)
+    cpu: str = ""  # the value of -mcpu= (Arm) or -march= (RISC-V)
+    fpu: str = ""  # the value of -mfpu=; empty: none, or implied by the cpu
+    has_dot: bool = False  # sums of four products of bytes (aarch64, optional)
 
     @property
     def is_portable(self) -> bool:
-        """Whether it is plain C for a compiler that is not here; this machine's tries it."""
+        """Whether it is plain C for a compiler that is not installed; it is tested on this machine."""
         return self.name == PORTABLE
 
     @property
@@ -89,23 +89,23 @@ _OF_KIND = {
     _K.X86_64: "host",
 }
 
-# Code for the one also runs on the others.
+# Code for the key also runs on the values.
 _ALSO_RUN_BY = {
     "cortex-m0plus": ("cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55"),
     "cortex-m4": ("cortex-m7", "cortex-m33", "cortex-m55"),
     "cortex-m33": ("cortex-m55",),
     "rv32imc": ("rv32gc",),
 }
-_ANYWHERE = ("host", PORTABLE)  # they try a board's plan on this machine
+_ANYWHERE = ("host", PORTABLE)  # they run a board's plan on this machine
 
-# The application cores that compilers know by name.
+# Application cores by compiler name.
 _CORES = {kind: kind.value for kind in (_K.CORTEX_A53, _K.CORTEX_A57, _K.CORTEX_A72, _K.CORTEX_A76, _K.CORTEX_A78AE)}
 
 
 def target_of(board: Board) -> Target:
-    """The target that runs on the board's first processor we have a compiler for, with the features it names.
+    """The target of the board's first processor for which there is a compiler, with the features it names.
 
-    Where there is none, the target is plain C, which the board's own compiler takes.
+    Without one, the target is plain C for the board's own compiler.
     """
     known = (target_of_processor(processor) for processor in board.processors)
     if own := next(filter(None, known), None):
@@ -117,13 +117,13 @@ def target_of(board: Board) -> Target:
 
 
 def target_of_processor(processor: Processor) -> Target | None:
-    """The target that runs on it; None where we have no compiler for it."""
+    """The target of the processor; None if there is no compiler for it."""
     name = _OF_KIND.get(processor.kind)
     return _as_built(TARGETS[name], processor) if name else None
 
 
 def chosen_target(board: Board | None, named: Target | str | None = None) -> Target | None:
-    """The target that was named, or else the board's; an error where the board does not run the named one's code."""
+    """The given target, or else the board's; an error if the board does not run its code."""
     target = TARGETS[named] if isinstance(named, str) else named
     if board is None or target is None:
         return target or (target_of(board) if board else None)
@@ -138,7 +138,7 @@ def chosen_target(board: Board | None, named: Target | str | None = None) -> Tar
 
 
 def _as_built(target: Target, processor: Processor) -> Target:
-    """The target as this very core: for its own instructions, without the options that the chip's maker left out."""
+    """The target for this core: with its own instructions, without options that the chip's maker left out."""
     if target.architecture is Architecture.AARCH64:
         has_dot = Feature.DOT in processor.features
         return replace(target, cpu=_CORES.get(processor.kind, target.cpu), has_dot=has_dot)

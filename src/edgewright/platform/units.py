@@ -1,7 +1,7 @@
-"""Reads and writes quantities such as "128 KiB", "180 MHz" or "2.5 W"; what they describe is left to others.
+"""Parses and formats quantities such as "128 KiB", "180 MHz" or "2.5 W".
 
-Sizes come back in bytes, clocks in hertz and rates in bits per second, all as whole numbers;
-power in watts, time in seconds and energy in joules as floats.
+Sizes are returned in bytes, clocks in hertz and rates in bits per second, as integers; power in watts, time in seconds
+and energy in joules as floats.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _DECIMAL = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _PARTS = {"m": 10**3, "u": 10**6, "µ": 10**6, "n": 10**9}
 
-# Larger than anything a board has, and still exact in the solvers' 64-bit integers.
+# Larger than on any board, and still exact in the solvers' 64-bit integers.
 _LIMIT = 2**60
 
-# A number in decimal or, as in linker scripts, hexadecimal; then a unit or nothing. The number of
+# A decimal or, as in linker scripts, hexadecimal number; then a unit or nothing. The number of
 # digits is bounded, so that no text, however long, takes long to refuse.
 _TEXT = re.compile(
     r"(?P<hex>0[xX][0-9a-fA-F]{1,16})"
@@ -30,7 +30,7 @@ _TEXT = re.compile(
 
 @dataclass(frozen=True)
 class Quantity:
-    """A kind of quantity: its units, and how to name it to a person."""
+    """A kind of quantity: its units, and its name in messages."""
 
     noun: str  # with its article, as in "expected a size"
     examples: str
@@ -39,7 +39,7 @@ class Quantity:
 
     @property
     def expected(self) -> str:
-        """What a person should have written."""
+        """The expected form, for messages."""
         return f"{self.noun} such as {self.examples}"
 
 
@@ -151,7 +151,7 @@ def format_frequency(hertz: int) -> str:
 
 
 def show(value: object) -> str:
-    """A value as a person wrote it, cut to what fits in one line of a message."""
+    """A value as a person wrote it, shortened to fit in one line of a message."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int) and abs(value) >= 10**30:  # Python refuses to print very long integers
@@ -182,7 +182,7 @@ def _parse(quantity: Quantity, value: object, or_zero: bool = False) -> Fraction
 
 
 def _amount(quantity: Quantity, value: object) -> Fraction:
-    """The value in the quantity's first unit, still unchecked."""
+    """The value in the quantity's first unit, unchecked."""
     if isinstance(value, int) and not isinstance(value, bool):
         return Fraction(value)
     if isinstance(value, float) and not quantity.integral and abs(value) < _LIMIT:  # inf and nan fail this
@@ -218,14 +218,14 @@ def _refusal(quantity: Quantity, value: object, reason: str = "") -> InputError:
 
 
 def _format(quantity: Quantity, amount: int) -> str:
-    # The unit that takes the fewest digits; among equals the first, which is the binary one.
+    # The unit with the fewest digits; among equals the first, which is the binary one.
     exact = [(text, unit) for unit, factor in quantity.units.items() if (text := _decimal(amount / factor))]
     text, unit = min(exact, key=lambda pair: len(pair[0].replace(".", "")))
     return f"{text} {unit}"
 
 
 def _decimal(number: Fraction) -> str:
-    """The number with at most three decimals, or nothing where that would not be exact or it is below 1."""
+    """The number with at most three decimals; empty if that is not exact or it is below 1."""
     thousandths = number * 1000
     if number < 1 or thousandths.denominator != 1:
         return ""

@@ -1,5 +1,5 @@
-"""Pages and pictures of a Plan, what it needs and where every buffer lies. Those of dataflow graphs, which few runs
-need, are imported from their own modules: `dataflow_page`, `gantt`, `pareto_plot`."""
+"""Pages and pictures of plans. `dataflow_page`, `gantt` and `pareto_plot` are imported from their own modules, since
+few runs need them."""
 
 from .compiled import compiled_page
 from .front_page import front_page

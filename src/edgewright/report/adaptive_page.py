@@ -1,4 +1,5 @@
-"""The page of scenarios that switch: the worst switch over time, all delays, the arena, and what memory buys."""
+"""The page of scenarios that switch at run time: the worst switch over time, all delays, the arena, delay against
+memory."""
 
 from __future__ import annotations
 
@@ -25,11 +26,11 @@ MEANINGS = {
 
 @dataclass(frozen=True, slots=True)
 class SwitchMatrix:
-    """Worst delays under a policy: rows are old scenarios, columns new ones."""
+    """Worst delays under a policy: a row for each old scenario, a column for each new one."""
 
     policy: str
     meaning: str
-    rows: tuple[tuple[str, tuple[tuple[str, float], ...]], ...]  # with the share of the largest delay on the page
+    rows: tuple[tuple[str, tuple[tuple[str, float], ...]], ...]  # the delay as a share of the largest one on the page
 
 
 def adaptive_page(outcome: DelayOutcome) -> str:
@@ -106,7 +107,7 @@ def _matrices(outcome: DelayOutcome) -> Iterator[SwitchMatrix]:
 def _front_plot(
     policies: Sequence[PolicyDelays], chosen: SwitchLayout, width: int = 860, height: int = 380
 ) -> Iterator[str]:
-    """Arena size to the right, the worst delay upwards; a line for each policy with several layouts."""
+    """Worst delay over arena size, with a line for each policy that has several layouts."""
     layouts = [each for one in policies for each in one.switching.layouts]
     unit, name = (1.0, "s") if max(one.worst_delay for one in layouts) >= 1 else (1e-3, "ms")
     across = Axis.around([one.arena_bytes for one in layouts], LEFT, width - RIGHT)

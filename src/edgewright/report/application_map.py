@@ -1,4 +1,4 @@
-"""The picture of an application: addresses of the arena over the stages of every network, relations above, as SVG."""
+"""The memory map of an application as SVG: arena addresses over the stages of all networks, and their relations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WIDTH, HEIGHT = 1160.0, 420.0  # px, of the picture and of its map
 LEFT, RIGHT, ROW, FOOT = 92.0, 20.0, 20.0, 62.0  # px; a row for each relation
 LINE = 12.0  # px between two labels
 BETWEEN = 12.0  # px between two networks
-BAND = 8.0  # px, of the band above a network that shows where it may be interrupted
+BAND = 8.0  # px, height of the band that marks where a network may be interrupted
 HATCH = (
     '<defs><pattern id="hatch" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
     '<path d="M0 0V5"/></pattern></defs>'
@@ -33,8 +33,8 @@ KINDS = {
 
 
 def application_map_svg(outcome: AppOutcome, memory: str, ram: int | None = None) -> str:
-    """One SVG element for a page that brings its style: the arena of a memory. `ram`, which is there of it, is drawn
-    where it is not far above the arena."""
+    """The map of one memory's arena as an SVG element without its own style. `ram` is drawn as a limit unless it is far
+    above the arena."""
     assert outcome.joint is not None, "only joint plans have a map"
     return "".join(_ApplicationMap(outcome.application.file, outcome.joint.layout, memory, ram).lines())
 
@@ -48,7 +48,7 @@ class _ApplicationMap:
 
     @cached_property
     def _labels(self) -> list[tuple[float, float, float]]:
-        """Those that have been placed: start, end and y."""
+        """The labels placed so far: start, end and y."""
         return []
 
     @cached_property
@@ -57,7 +57,7 @@ class _ApplicationMap:
 
     @cached_property
     def columns(self) -> dict[str, Axis]:
-        """Of each part: its stages from left to right."""
+        """The stages of each part, from left to right."""
         stages = {name: max(1, len(plan.program.stages)) for name, plan in self.layout.plans.items()}
         free = WIDTH - LEFT - RIGHT - BETWEEN * (len(stages) - 1)
         weights = {name: 8 + count**0.5 for name, count in stages.items()}
@@ -98,7 +98,7 @@ class _ApplicationMap:
         yield "</svg>"
 
     def _middle(self, name: str) -> float:
-        """Where a network's dot stands: over its column, or over all its partitions."""
+        """The x of a network's dot: the middle of its column, or of all its partitions."""
         parts = [part.name for part in self.layout.deployment.parts if name in (part.name, part.owner)]
         return (self.columns[parts[0]].start + self.columns[parts[-1]].end) / 2
 
@@ -135,7 +135,7 @@ class _ApplicationMap:
         yield f'<text class="title" transform="translate(13 {middle:.0f}) rotate(-90)">address, bytes</text>'
 
     def _buffer(self, buffer: JointBuffer) -> Iterator[str]:
-        """Its bytes wherever it is in use; paler where it waits for somebody to read it."""
+        """A buffer's rectangle over its lifetime, paler while it only waits for a reader."""
         kind = buffer_kind(buffer)
         at = self.layout.at(buffer.name)
         told = f"{text.printable(buffer.name)}\n{text.size(buffer.size)} at {text.count(at)}"
@@ -169,7 +169,7 @@ class _ApplicationMap:
                 yield f'<text class="size" x="{start + 4:.1f}" y="{y:.1f}">{escape(shown)}</text>'
 
     def _interruptions(self) -> Iterator[str]:
-        """Where networks may be interrupted: a dashed line at the end of a stage, a hatched band between rows or
+        """Marks where networks may be interrupted: a dashed line at the end of a stage, a hatched band between rows or
         anywhere."""
         preemptions = self.layout.deployment.preemptions
         if preemptions:
@@ -225,7 +225,7 @@ class _ApplicationMap:
 
 
 def buffer_kind(buffer: JointBuffer) -> str:
-    """A key of KINDS, which is also the class in the style sheet."""
+    """The buffer's key in KINDS, which is also its CSS class."""
     if buffer.fifo is not None:
         return "input"
     if buffer.is_always or not buffer.uses:

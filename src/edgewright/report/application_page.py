@@ -1,4 +1,4 @@
-"""The page of an application: one memory map over all networks, who needs what, and what less RAM would cost."""
+"""The page of an application: one memory map over all networks, their needs, and the cost of less RAM."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ..platform.chip_time import ERROR
 from .application_map import application_map_svg, buffer_kind
 from .charts import FOOT, LEFT, RIGHT, TOP, Axis, Card, ChartPoint, asset, dots, grid, html_page, opening
 
-WIDE = 16  # letters of a card's figure
+WIDE = 16  # characters of a card's figure
 
 
 @dataclass(frozen=True, slots=True)
 class AppNetworkRow:
-    """A network's needs, as bars against the largest."""
+    """The needs of a network, drawn as bars relative to the largest."""
 
     name: str
     ram: int
@@ -116,7 +116,7 @@ def _percent(plan: JointPlan) -> float:
 
 
 def _front_plot(front: Sequence[JointPlan], chosen: int, width: int = 860, height: int = 340) -> Iterator[str]:
-    """RAM to the right, slow-down upwards; the plan of the page is full."""
+    """Slow-down over RAM; the filled dot is the plan of the page."""
     across = Axis.around([plan.peak_bytes for plan in front], LEFT, width - RIGHT)
     up = Axis(0.0, 1.12 * (max(map(_percent, front)) or 1.0), height - FOOT, TOP)
     yield from opening("front", width, height, "RAM against slow-down", False)

@@ -1,4 +1,4 @@
-"""What pages and charts share: templates, cards at the head of a page, how charts begin, axes, points with labels."""
+"""Shared parts of pages and charts: templates, cards, chart frames, axes, labelled points."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from markupsafe import Markup
 from .. import text
 
 LEFT, RIGHT, TOP, FOOT = 84.0, 30.0, 26.0, 52.0  # px around a plot, for ticks and titles
-LETTER = 6.2  # px, the mean width of a letter, generously
+LETTER = 6.2  # px, mean width of a character, rounded up
 
 
 @cache
@@ -28,14 +28,14 @@ def asset(name: str) -> str:
 
 
 def escaped(value: str) -> str:
-    """Text from a file or a model as it may stand in a picture."""
+    """Text from a file or a model, escaped for a picture."""
     return escape(text.printable(value))
 
 
 def html_page(template: str, title: str, style: str, *, script: str = "", **values: Any) -> str:
-    """One self-contained HTML document; the same values give the same bytes.
+    """A self-contained HTML document; the same values give the same bytes.
 
-    Only this very script may run, whatever a model's names contain: the page names its hash.
+    The page names the hash of its script, so that no other script can run, whatever a model's names contain.
     """
     environment = Environment(
         loader=FunctionLoader(asset), autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
@@ -59,7 +59,7 @@ class Card:
 
 
 def opening(kind: str, width: float, height: float, title: str, standalone: bool) -> Iterator[str]:
-    """The first lines of a chart; one that stands alone brings its style and a background."""
+    """The opening lines of a chart; a standalone chart includes its style and a background."""
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="chart {kind}" viewBox="0 0 {width:.0f} {height:.0f}" '
         f'width="{width:.0f}" height="{height:.0f}" role="img" aria-label="{title}">'
@@ -70,7 +70,7 @@ def opening(kind: str, width: float, height: float, title: str, standalone: bool
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Values from `low` to `high`, drawn from `start` to `end` in px; these may run backwards."""
+    """An axis that maps `low`..`high` to `start`..`end` in px; `start` may be larger."""
 
     low: float
     high: float
@@ -79,7 +79,7 @@ class Axis:
 
     @classmethod
     def around(cls, values: Sequence[float], start: float, end: float) -> Axis:
-        """With a margin at both ends."""
+        """An axis over these values with a margin at both ends."""
         margin = max(1.0, 0.06 * (max(values) - min(values)))
         return cls(min(values) - margin, max(values) + margin, start, end)
 
@@ -88,7 +88,7 @@ class Axis:
         return self.start + share * (self.end - self.start)
 
     def ticks(self, most: int) -> Iterator[tuple[float, str]]:
-        """Round values within the axis, and their labels."""
+        """Round values on the axis, with their labels."""
         step = round_step((self.high - self.low) / max(1, most))
         for i in range(ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9) + 1):
             yield i * step, tick_label(i * step, step, self.high)
@@ -103,7 +103,7 @@ def grid(
     most: int = 7,
     is_shown: Callable[[float], bool] = lambda _: True,
 ) -> Iterator[str]:
-    """Lines and labels at round values of both axes, and their titles; across, those that `is_shown` says."""
+    """Grid lines, labels and titles of both axes; `is_shown` selects the labels of the horizontal one."""
     left, top, floor = across.start, up.end, up.start
     for value, label in across.ticks(8):
         if is_shown(value):
@@ -121,7 +121,7 @@ def grid(
 
 @dataclass(frozen=True, slots=True)
 class ChartPoint:
-    """A dot at a place in px: what a pointer on it shows, and the label beside it."""
+    """A dot at a position in px, with its tooltip and label."""
 
     x: float
     y: float
@@ -132,7 +132,7 @@ class ChartPoint:
 
 
 def dots(points: Iterable[ChartPoint], right: float) -> Iterator[str]:
-    """The points from left to right, with those labels that find room up to `right` beside the one before."""
+    """Draws the points from left to right; a label is left out if it would overlap the one before or exceed `right`."""
     free = 0.0  # to the right of the last label
     for point in points:
         place = f'cx="{point.x:.1f}" cy="{point.y:.1f}" r="{point.radius:.3g}"'
@@ -152,7 +152,7 @@ def round_step(least: float) -> float:
 
 
 def tick_label(value: float, step: float, high: float) -> str:
-    """The value in the unit that suits an axis up to `high`: 1.5 M rather than 1,500,000."""
+    """The value in a unit suitable for an axis up to `high`: 1.5 M rather than 1,500,000."""
     for unit, name in ((10**9, " G"), (10**6, " M"), (10**3, " k")):
         if value and high >= unit and step >= unit / 100:
             return f"{value / unit:,.10g}{name}"
@@ -160,19 +160,19 @@ def tick_label(value: float, step: float, high: float) -> str:
 
 
 def exact(value: Fraction) -> str:
-    """A time in full: 1,088 or 4/3."""
+    """A time as an exact number: 1,088 or 4/3."""
     if value.denominator == 1:
         return text.count(value.numerator)
     return f"{value.numerator:,}/{value.denominator:,}"
 
 
 def speed(best: Fraction, period: Fraction) -> str:
-    """The speed at a period as a share of the best there is, rounded down: only the best is 100 %."""
+    """The speed at a period, as a share of the best possible, rounded down: only the best is 100 %."""
     return f"{floor(1000 * best / period) / 10:.1f} %" if period else "–"
 
 
 def free_line(labels: Sequence[tuple[float, float, float]], line: float, start: float, end: float, y: float) -> float:
-    """Where a label may lie, at `y` or lines below, so that it covers none of the others: (start, end, y)."""
+    """A free place for a label at `y` or on a line below: (start, end, y)."""
     for low, high, taken in sorted(labels, key=lambda label: label[2]):
         if low < end and start < high and abs(taken - y) < line:
             y = taken + line

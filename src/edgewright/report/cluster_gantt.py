@@ -1,4 +1,4 @@
-"""The picture of a frame over time: when each device computes its part of which segment, sends and receives."""
+"""The Gantt chart of a frame on a cluster: when each device computes, sends and receives."""
 
 from __future__ import annotations
 
@@ -16,18 +16,22 @@ from .cluster_map import busiest_devices
 WIDTH, RIGHT, TOP, FOOT = 1160.0, 24.0, 10.0, 66.0  # px
 COMPUTES, SENDS, GAP = 18.0, 7.0, 10.0  # px: heights of lanes, and between devices
 MOST_DEVICES, SHADES = 24, 6
-THINNEST = 0.8  # px of a bar
-UNITS = ((0.9, 1.0, "s"), (0.9e-3, 1e-3, "ms"), (0.0, 1e-6, "µs"))  # from this time on, seconds, name
+THINNEST = 0.8  # px, minimum width of a bar
+UNITS = (
+    (0.9, 1.0, "s"),
+    (0.9e-3, 1e-3, "ms"),
+    (0.0, 1e-6, "µs"),
+)  # durations from this one on, in seconds; scale; unit
 
 
 def cluster_gantt_svg(plan: ClusterPlan) -> str:
-    """One SVG element: a frame that has the cluster to itself, as simulated."""
+    """The chart as an SVG element: a simulated frame that has the cluster to itself."""
     return "".join(_FrameChart(plan).lines())
 
 
 @dataclass(frozen=True, slots=True)
 class _Lane:
-    row: str  # of the spans
+    row: str  # as in the spans
     style: str
     top: float
     height: float
@@ -45,7 +49,8 @@ class _FrameChart:
 
     @cached_property
     def lanes(self) -> list[_Lane]:
-        """For each device when it computes, sends and receives; for each bus, and for cables between switches, one."""
+        """The lanes: for each device computing, sending and receiving; one for each bus and for cables between
+        switches."""
         found: list[_Lane] = []
         cluster, top = self.plan.cluster, TOP
         devices = busiest_devices(self.plan, MOST_DEVICES)
@@ -71,7 +76,7 @@ class _FrameChart:
     def lines(self) -> Iterator[str]:
         lanes = self.lanes
         floor = lanes[-1].top + lanes[-1].height + GAP
-        end = max((span.end_s for span in self.spans), default=1e-9)  # a frame below a nanosecond has no spans
+        end = max((span.end_s for span in self.spans), default=1e-9)  # a frame shorter than a nanosecond has no spans
         per, unit = next((per, unit) for least, per, unit in UNITS if end >= least)
         longest = max(min(28, len(lane.name)) for lane in lanes)
         across = Axis(0.0, end / per, 20 + LETTER * longest, WIDTH - RIGHT)
@@ -117,7 +122,7 @@ class _FrameChart:
 
 
 def layer_range(plan: ClusterPlan, number: int) -> str:
-    """The layers of a segment in a few words."""
+    """The layers of a segment, abbreviated."""
     layers = [text.printable(name) for name in plan.layers(plan.division[number])]
     return layers[0] if len(layers) == 1 else f"{layers[0]} to {layers[-1]} ({len(layers)})"
 

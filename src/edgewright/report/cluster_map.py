@@ -1,4 +1,4 @@
-"""The picture of a cluster at work: devices with their memory and computing time, links with what they carry."""
+"""The map of a cluster: devices with memory and computing time, links with their traffic."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ WIDTH, RIGHT, TOP = 1160.0, 20.0, 14.0  # px
 RAIL, DROP, BOX, GAP = 26.0, 50.0, 92.0, 34.0  # px: heights of a switch, a cable, a device, and between rows
 BOX_WIDTH, STEP = 148.0, 164.0
 PER_ROW, MOST_DEVICES, MOST_LABELS = 6, 18, 3
-THINNEST, THICKEST = 1.2, 9.0  # px of a link that sends nothing, and of one that always sends
+THINNEST, THICKEST = 1.2, 9.0  # px, of an idle link and of a fully used one
 
 
 def busiest_devices(plan: ClusterPlan, most: int) -> tuple[ClusterDevice, ...]:
-    """The devices in their order; where they are many, those that compute most, with the gateway."""
+    """The devices in order; of many, the gateway and those that compute the most."""
     busy = plan.cost.busy
     ranked = sorted(
         plan.cluster.devices, key=lambda each: (each.name != plan.cluster.gateway, -busy.get(each.name, 0.0))
@@ -30,18 +30,18 @@ def busiest_devices(plan: ClusterPlan, most: int) -> tuple[ClusterDevice, ...]:
 
 
 def sent_size(size: int) -> str:
-    """Bytes on links in decimal units, as the rates of links: 1.18 MB."""
+    """A size in decimal units, as used for links: 1.18 MB."""
     return f"{text.rounded_count(size)}B" if size >= 1000 else text.size(size)
 
 
 def cluster_map_svg(plan: ClusterPlan) -> str:
-    """One SVG element: a rail for each switch and each bus, the devices hanging from them."""
+    """The map as an SVG element: a rail for each switch and bus, with its devices below."""
     return "".join(_ClusterMap(plan).lines())
 
 
 @dataclass(frozen=True, slots=True)
 class _RailRow:
-    """A switch or bus, "" for none, and up to PER_ROW devices that hang from it."""
+    """A switch or bus ("" for none) and up to PER_ROW devices connected to it."""
 
     rail: str
     devices: tuple[ClusterDevice, ...]
@@ -62,7 +62,7 @@ class _ClusterMap:
         ]
         self.left = 40.0 + (130.0 if self.cables else 0.0)
         self.step = min(STEP, (WIDTH - RIGHT - self.left) / PER_ROW)
-        self.wide = self.step - (STEP - BOX_WIDTH)  # of a box
+        self.wide = self.step - (STEP - BOX_WIDTH)  # width of a box
         self.rows = list(self._rows())
 
     def lines(self) -> Iterator[str]:
@@ -82,7 +82,7 @@ class _ClusterMap:
         yield "</svg>"
 
     def _home(self, device: str) -> tuple[str, ClusterLink | None]:
-        """The rail that a device hangs from, and by which link."""
+        """The rail of a device, and its link to it."""
         for link in self.cluster.links:
             if device in link.ends:
                 if len(link.ends) > 2:
@@ -93,7 +93,7 @@ class _ClusterMap:
         return "", None
 
     def _others(self, link: ClusterLink) -> Iterator[tuple[str, str]]:
-        """Pairs of ends of a link that are drawn as a line of its own."""
+        """The links drawn as separate lines: pairs of ends."""
         away = [end for end in link.ends if self.home.get(end, ("", None))[1] is not link]
         if len(link.ends) > 2:
             yield from ((link.name, end) for end in away)
@@ -130,7 +130,7 @@ class _ClusterMap:
         yield f'<text class="name middle" x="{middle:g}" y="{row.top + 17:g}">{escaped(said)}</text>'
 
     def _drop(self, row: _RailRow, x: float, device: ClusterDevice) -> Iterator[str]:
-        """The cable from a device up to its rail, with what goes each way."""
+        """The cable from a device up to its rail, with the traffic in each direction."""
         link = self.home[device.name][1]
         if link is None:
             return
@@ -152,7 +152,7 @@ class _ClusterMap:
             yield f'<text class="{side}" x="{where:.1f}" y="{(top + floor) / 2 + 4:g}">{label}</text></g>'
 
     def _cable(self, number: int, link: ClusterLink, ends: tuple[str, str]) -> Iterator[str]:
-        """A line around the left side between two rails or devices."""
+        """A line between two rails or devices that runs around the left side."""
         x = self.left - 14 - 12 * (number % 9)
         ports = tuple(dict.fromkeys(link.port(end) for end in link.ends))
         busiest = max(ports, key=self._bytes)
@@ -172,7 +172,7 @@ class _ClusterMap:
         yield "</g>"
 
     def _anchor(self, end: str) -> tuple[str, float]:
-        """Where a line to a rail or a device begins, as a path, and at which height it runs."""
+        """The start of a line to a rail or a device, as a path, and its height."""
         for row in self.rows:
             if row.rail == end:
                 return f"M{self.left:g} {row.top + RAIL / 2:g}", row.top + RAIL / 2
@@ -227,5 +227,5 @@ class _ClusterMap:
 
 
 def _sides(signs: Sequence[str]) -> list[tuple[str, float]]:
-    """Each way of a cable, and how far from its middle it is drawn."""
+    """The directions of a cable, each with its offset from the middle."""
     return [(sign, 0.0 if len(signs) == 1 else 5.0 * (2 * number - 1)) for number, sign in enumerate(signs)]

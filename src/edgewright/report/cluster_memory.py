@@ -1,4 +1,4 @@
-"""The picture of the devices' memory: weights, arenas and slots, frames for replay, beside one device and limits."""
+"""The memory of the devices: weights, arenas, slots and frames for replay, compared with one device and with limits."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ KINDS = (("weights", "weights"), ("working", "arenas and slots"), ("replay", "fr
 
 
 def cluster_memory_svg(plan: ClusterPlan) -> str:
-    """One SVG element with a bar for each device and one for a single device with the whole network."""
+    """The chart as an SVG element: a bar for each device, and one for a single device that runs the whole network."""
     return "".join(_lines(plan, busiest_devices(plan, MOST_DEVICES)))
 
 
 def fill(plan: ClusterPlan, device: ClusterDevice) -> tuple[str, int | None]:
-    """What a device holds in words, with its limits; and the limit where one figure has to keep it."""
+    """A device's memory in words, with its limits; and the limit, if a single figure has to stay below it."""
     parts = plan.memory_parts[device.name]
     ram = min((each for each in (device.ram_bytes, plan.goal.max_memory) if each is not None), default=None)
     of = f" of {text.rounded_size(ram)}" if ram is not None else ""

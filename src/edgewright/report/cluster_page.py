@@ -1,4 +1,4 @@
-"""The pages of a network over several devices: one plan in full, or plans of several strategies and sizes compared."""
+"""The pages of a network on several devices: one plan in detail, or a comparison of strategies and sizes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ClusterSegmentRow:
     layers: str
     split: str
     devices: str
-    share: float  # of the multiply-accumulates of a frame, 0..1
+    share: float  # of a frame's MACs, 0..1
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +35,21 @@ class ClusterLinkRow:
     sender: str
     bytes: int
     milliseconds: str
-    share: float  # of the time from frame to frame, 0..1
+    share: float  # of the period, 0..1
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterSizeRow:
-    """A plan in the table of several."""
+    """A row of the table that compares plans."""
 
     devices: int
     strategy: str
     figures: tuple[str, ...]
-    is_best: bool  # of its size, in what is minimised
+    is_best: bool  # among plans of its size, by the objective
 
 
 def cluster_page(plan: ClusterPlan, notes: Sequence[str] = ()) -> str:
-    """One self-contained HTML document without a script, of a plan whose parts are planned."""
+    """The page of one planned deployment, a self-contained HTML document without a script."""
     return html_page(
         "cluster.html",
         plan.network.name,
@@ -78,7 +78,7 @@ def cluster_page(plan: ClusterPlan, notes: Sequence[str] = ()) -> str:
 
 
 def cluster_sizes_page(plans: Sequence[ClusterPlan], notes: Sequence[str] = ()) -> str:
-    """One self-contained HTML document without a script, of estimated plans of one network."""
+    """The page that compares estimated plans of one network, a self-contained HTML document without a script."""
     sizes = {len(plan.cluster.devices) for plan in plans}
     strategies = dict.fromkeys(plan.strategy for plan in plans)
     return html_page(
@@ -95,7 +95,7 @@ def cluster_sizes_page(plans: Sequence[ClusterPlan], notes: Sequence[str] = ()) 
 
 
 def _plots(plans: Sequence[ClusterPlan], has_sizes: bool) -> Iterator[tuple[str, str, Markup]]:
-    """A title, what is drawn, and the plot."""
+    """Title, description and plot of each chart."""
     memory = (
         "weights, arenas, slots and frames kept for replay, as a share of what one device needs for the whole network"
     )
@@ -162,10 +162,10 @@ def _sizes(plans: Sequence[ClusterPlan]) -> Iterator[ClusterSizeRow]:
 
 
 def plan_figures(plan: ClusterPlan) -> tuple[str, ...]:
-    """A plan in a table of several, for the terminal and the page.
+    """The figures of a plan for the comparison on the terminal and on the page.
 
-    The fullest device, in MB and as a share of one device alone; frames/s, speed-up, latency in s; MB that are sent, MB
-    on the busiest link; J/frame; gap.
+    Memory of the fullest device in MB and relative to a single device; frames/s; speed-up; latency in s; MB sent; MB on
+    the busiest link; J/frame; gap.
     """
     cost = plan.cost
     return (

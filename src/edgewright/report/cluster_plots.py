@@ -1,4 +1,4 @@
-"""Plots of several plans: speed-up and memory of the fullest device against devices, or against each other."""
+"""Charts that compare cluster plans: speed-up and memory over the number of devices, or over each other."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from ..cluster.planning import ClusterPlan
 from ..cluster.strategies import HYBRID
 from .charts import FOOT, LEFT, RIGHT, TOP, Axis, ChartPoint, dots, grid, opening
 
-WIDTH, HEIGHT, LABELS = 1060.0, 400.0, 120.0  # px; to the right of the lines, for their names
-APART = 13.0  # px between two names
+WIDTH, HEIGHT, LABELS = 1060.0, 400.0, 120.0  # px; LABELS is the margin for the names of the lines
+APART = 13.0  # px, minimum distance of two names
 
 
 def speedup_svg(plans: Sequence[ClusterPlan]) -> str:
-    """Frames per second as a multiple of one device's."""
+    """Frames per second relative to one device."""
     return _plot(plans, "speed-up over one device", lambda plan: plan.speedup, float, "as fast as all together")
 
 
 def fullest_svg(plans: Sequence[ClusterPlan]) -> str:
-    """The fullest device's memory as a share of one device's with whole layers."""
+    """Memory of the fullest device relative to one device with whole layers."""
 
     def share(plan: ClusterPlan) -> float:
         return 100 * plan.fullest / plan.single_bytes
@@ -29,7 +29,7 @@ def fullest_svg(plans: Sequence[ClusterPlan]) -> str:
 
 
 def exchange_svg(plans: Sequence[ClusterPlan]) -> str:
-    """Speed-up against memory, of plans for one number of devices."""
+    """Speed-up over memory, for plans with one number of devices."""
     shares = [100 * plan.fullest / plan.single_bytes for plan in plans]
     across = Axis(0.0, 1.12 * max(shares), LEFT, WIDTH - RIGHT)
     up = Axis(0.0, 1.12 * max(plan.speedup for plan in plans), HEIGHT - FOOT, TOP)
@@ -120,7 +120,7 @@ def _names(
     across: Axis,
     up: Axis,
 ) -> Iterator[str]:
-    """Names at the ends of the lines, moved apart where they would cover each other."""
+    """The names at the ends of the lines, moved apart so that they do not overlap."""
     wanted = [
         (up.at(lines[name][-1][1]), name, "hybrid" if name == HYBRID else f"c{number % 8}")
         for number, name in enumerate(strategies)

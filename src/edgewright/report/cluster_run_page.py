@@ -1,4 +1,4 @@
-"""The page of a run over devices: what each did, its memory, what it sent, losses, and results over time."""
+"""The page of a run over devices: work, memory and traffic of each, failures, results over time."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from .charts import FOOT, LEFT, RIGHT, TOP, Axis, Card, asset, grid, html_page, 
 
 WIDTH, HEIGHT = 1060.0, 260.0
 STEP_S, MOST_STEPS = 0.5, 400
-LIVE_S = 2  # from page to page while frames run
+LIVE_S = 2  # seconds between updates of the page
 
 
 @dataclass
 class RunHistory:
-    """How many results there were by when; thinned out when a run is long."""
+    """The number of results over time; thinned out for long runs."""
 
     points: list[tuple[float, int]] = field(default_factory=list)  # seconds, results
     step_s: float = STEP_S
 
     def note(self, monitor: Monitor) -> None:
-        """Called with every result."""
+        """Adds a result. Called once for each."""
         now = time.monotonic() - monitor.began
         if not self.points or now - self.points[-1][0] >= self.step_s:
             self.points.append((now, monitor.coordinator.keeper.taken))
@@ -38,14 +38,14 @@ class RunHistory:
             self.points, self.step_s = self.points[::2], 2 * self.step_s
 
     def rates(self) -> list[tuple[float, float]]:
-        """Results a second, at the middle of each step."""
-        pairs = pairwise(list(self.points))  # others may be added meanwhile
+        """Results per second, at the middle of each step."""
+        pairs = pairwise(list(self.points))  # another thread may add results meanwhile
         return [((a + b) / 2, (m - n) / (b - a)) for (a, n), (b, m) in pairs]
 
 
 @contextmanager
 def page_while_running(path: Path, monitor: Monitor, history: RunHistory) -> Iterator[None]:
-    """While the block runs, the page is written every other second, and loads itself again as often."""
+    """While the block runs, rewrites the page every two seconds; the page reloads itself as often."""
 
     def write() -> None:
         write_run_page(path, monitor.status(), monitor.coordinator.recoveries, history, is_live=True)

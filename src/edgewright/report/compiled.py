@@ -1,4 +1,4 @@
-"""The page of a compiled model: the verdict, the figures, what each layer costs, and where everything lies."""
+"""The page of a compiled model: verdict, figures, cost of each layer, memory map."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .page import Gauge, plan_style, ram_gauge
 class CostRow:
     position: int
     cost: LayerCost
-    share: float  # of the dearest layer's instructions, 0..1
+    share: float  # of the most expensive layer's instructions, 0..1
     rate: float  # instructions per MAC as a share of the highest, 0..1
 
 
@@ -34,9 +34,9 @@ def compiled_page(
     flash: int | None = None,
     before: Plan | None = None,
 ) -> str:
-    """One self-contained HTML document, without a script; the same figures give the same bytes.
+    """A self-contained HTML document without a script; the same figures give the same bytes.
 
-    With `before`, a plan of the same network that does less, the two are drawn side by side.
+    With `before`, a simpler plan of the same network, the two maps are drawn side by side.
     """
     code = (figures.flash_code or 0) + (figures.flash_runtime or 0)
     return html_page(
@@ -77,7 +77,7 @@ def cost_rows(figures: Figures) -> tuple[CostRow, ...]:
 
 
 def _split(figures: Figures) -> tuple[tuple[str, int, float], ...]:
-    """What lies in flash: (what, bytes, share)."""
+    """The contents of flash: (name, bytes, share)."""
     parts = [
         ("weights", figures.flash_weights),
         ("code", figures.flash_code or 0),

@@ -1,4 +1,4 @@
-"""The page of a dataflow graph: whether and how fast it runs, in how little memory, and pictures of both."""
+"""The page of a dataflow graph: liveness, throughput, buffer sizes, and pictures of both."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .charts import Card, asset, exact, html_page, speed
 from .gantt import gantt_svg
 from .pareto_plot import pareto_svg
 
-MOST_ROWS = 2000  # of a table; a browser slows down beyond
+MOST_ROWS = 2000  # of a table; browsers become slow with more
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,9 @@ class ChannelRow:
 def dataflow_page(
     found: GraphAnalysis, *, firings: Sequence[Firing] = (), front: Pareto | None = None, unit: str = ""
 ) -> str:
-    """One self-contained HTML document without a script; `firings` are drawn as a Gantt chart, `front` as steps."""
+    """A self-contained HTML document without a script, with a Gantt chart of `firings` and a step plot of `front`."""
     graph = found.graph
-    steps = unit if graph.has_times else "steps"  # where nobody gave times, firings were run as if each took one
+    steps = unit if graph.has_times else "steps"  # without times, each firing takes one step
     gantt = gantt_svg(graph, firings, found.repetitions, unit=steps, standalone=False) if firings else ""
     plot = pareto_svg(front, found.weight, unit=unit, standalone=False) if front else ""
     schedule = schedule_text(found.buffers.schedule) if found.buffers else ""
@@ -133,7 +133,7 @@ def actor_rows(found: GraphAnalysis) -> Iterator[ActorRow]:
 
 
 def busy_time(actor: Actor, firings: int) -> Fraction | None:
-    """Time that an actor works in one iteration; None where nobody said."""
+    """The time that an actor is busy in one iteration; None without times."""
     if actor.times is None:
         return None
     again = actor.times[actor.initial_phases :]

@@ -1,4 +1,4 @@
-"""The page of a design flow: what was selected, all augmented points in plots and a table, the firmware."""
+"""The page of a design flow: the selected points, all augmented points in plots and a table, the firmware."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ ORDER = {manner.value: number for number, manner in enumerate(Manner)}
 
 @dataclass(frozen=True, slots=True)
 class FlowPointRow:
-    """An augmented point as the table shows it."""
+    """A row of the table of augmented points."""
 
     name: str
     manner: str
     figures: tuple[str, ...]
     selected_for: str
-    plan_page: str  # empty where there is none
+    plan_page: str  # empty without a page
     command: str
 
 
 @dataclass(frozen=True, slots=True)
 class FlowSelectionRow:
-    """A requirement set, what was selected for it, and what would have been without augmented points."""
+    """A requirement set, the point selected for it, and the point selected without augmentation."""
 
     name: str
     requirement: str
@@ -44,7 +44,7 @@ class FlowSelectionRow:
 
 
 def flow_page(outcome: FlowOutcome, plan_pages: Mapping[str, str] = {}) -> str:
-    """One self-contained HTML document; `plan_pages` are paths of plans' pages by the names of points."""
+    """The page, a self-contained HTML document; `plan_pages` maps point names to the paths of their plans' pages."""
     metric = outcome.points.metric
     has_energy = any(point.energy_j is not None for point in outcome.augmented.points)
     selected: dict[str, list[str]] = {}
@@ -148,7 +148,7 @@ def _scatter(
     titles: tuple[str, str],
     factor: float = 1.0,
 ) -> str:
-    """All points by accuracy and one figure; lines join the points of one network."""
+    """All points by accuracy and one other measure; lines connect the points of one network."""
     across = [factor * getattr(point, measure) for point in points]
     up = [100 * getattr(point, metric) for point in points]
     x = _axis(across, LEFT, WIDTH - RIGHT)

@@ -1,4 +1,4 @@
-"""What lies in memory of each feature map of a fusion group, moment by moment, read off the steps that really run."""
+"""What lies in memory of each feature map of a fusion group over time, derived from the plan's steps."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Extent:
         return any(stop <= start for start, stop in (self.rows, self.columns, self.channels))
 
     def __or__(self, other: Extent) -> Extent:
-        """The smallest box around both."""
+        """The bounding box of both."""
         if self.is_empty or other.is_empty:
             return other if self.is_empty else self
         pairs = zip((self.rows, self.columns, self.channels), (other.rows, other.columns, other.channels), strict=True)
@@ -40,34 +40,34 @@ NOTHING = Extent((0, 0), (0, 0), (0, 0))
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One map at one moment."""
+    """The state of one feature map at one moment."""
 
-    kept: Extent  # what lies in memory
-    now: Extent  # what has just been computed, or read where the map comes from outside
-    fresh: Extent  # the part of `now` that was not computed before; the rest is halo
+    kept: Extent  # in memory
+    now: Extent  # computed by this step, or read if the map comes from outside
+    fresh: Extent  # the part of `now` that is computed for the first time; the rest is halo
 
 
 @dataclass(frozen=True)
 class Map:
-    """A tensor of the group and what becomes of it."""
+    """A tensor of the group and its states over time."""
 
     tensor: str
-    layer: Layer | None  # that computes it; none for what comes from outside
+    layer: Layer | None  # the layer that computes it; None for an input of the group
     image: Image
     snapshots: tuple[Snapshot, ...]
-    is_summed: bool = False  # share by share
+    is_summed: bool = False  # computed as partial sums
 
 
 @dataclass(frozen=True)
 class Animation:
-    """A group from its first step to its last."""
+    """The states of a group from its first step to its last."""
 
     maps: tuple[Map, ...]
-    captions: tuple[str, ...]  # of each moment
+    captions: tuple[str, ...]  # one for each moment
 
 
 def image(shape: Shape) -> Image:
-    """Height, width and channels of a tensor; what has no rows or columns has one."""
+    """Height, width and channels of a tensor; missing axes count as 1."""
     *front, channels = shape or (1,)
     if len(front) >= 3:
         return front[-2], front[-1], channels
@@ -83,7 +83,7 @@ def part(region: Region) -> Extent:
 
 
 def animate(plan: Plan, stage: Stage, most: int = MOST_FRAMES) -> Animation:
-    """The group at moments when its last layer has got on, evenly chosen."""
+    """The states of the group at evenly spaced moments at which its last layer has advanced."""
     recorder = _Recorder(plan, stage)
     steps = list(plan.program.steps(stage))
     recorder.look_ahead(steps)
@@ -102,7 +102,8 @@ def animate(plan: Plan, stage: Stage, most: int = MOST_FRAMES) -> Animation:
 
 
 def _moment_ends(plan: Plan, stage: Stage, steps: Sequence[Step]) -> list[int]:
-    """The steps that end a moment: each of the last layer's, but a row that goes a few columns at a time is one."""
+    """The steps that end a moment: those of the last layer, where a row computed in several column ranges counts
+    once."""
     last, has_width = _sink(plan, stage)
     own = [at for at, step in enumerate(steps) if step.layer == last]
     return [
@@ -113,13 +114,13 @@ def _moment_ends(plan: Plan, stage: Stage, steps: Sequence[Step]) -> list[int]:
 
 
 def _continues(step: Step, other: Step) -> bool:
-    """Whether the other step does the next columns of the same rows."""
+    """Whether the second step computes the next columns of the same rows."""
     a, b = part(step.partial or step.region), part(other.partial or other.region)
     return a.rows == b.rows and a.channels == b.channels and a.columns[1] == b.columns[0]
 
 
 def _sink(plan: Plan, stage: Stage) -> tuple[str, bool]:
-    """The last of the layers that are driven, and whether it goes a few columns at a time."""
+    """The last of the driven layers, and whether it computes rows in several column ranges."""
     fused = plan.program.fused(stage)
     last = fused.sinks[-1]
     chains = RowTrace(fused).chains if stage.schedule.streamed else ()
@@ -127,7 +128,7 @@ def _sink(plan: Plan, stage: Stage) -> tuple[str, bool]:
 
 
 def _caption(plan: Plan, step: Step) -> str:
-    """Where the last layer is."""
+    """The progress of the last layer."""
     layer = plan.network.by_name[step.layer]
     at = part(step.partial or step.region)
     shape = plan.network.tensors[layer.inputs[0] if step.partial else layer.output].shape
@@ -145,7 +146,7 @@ def _span_words(name: str, span: Interval, size: int) -> str:
 
 
 class _Recorder:
-    """Follows the steps and notes, when asked, what lies in memory of every map."""
+    """Replays the steps and records the memory contents of every map on request."""
 
     def __init__(self, plan: Plan, stage: Stage) -> None:
         self.plan, self.network = plan, plan.network
@@ -157,16 +158,16 @@ class _Recorder:
         self.names = (*self.given, *(layer.output for layer in self.layers))
         self.now: dict[str, Extent] = {}
         self.fresh: dict[str, Extent] = {}
-        self.recent: dict[str, Extent] = {}  # the last part of each map that was computed
-        self.done: dict[str, Extent] = {}  # all parts so far
+        self.recent: dict[str, Extent] = {}  # the latest part of each map
+        self.done: dict[str, Extent] = {}  # all computed parts so far
         self.masks: dict[tuple[str, Interval], Array] = {}
         self.snapshots: dict[str, list[Snapshot]] = {name: [] for name in self.names}
-        self.reads: list[tuple[tuple[str, Extent], ...]] = []  # of each step, from outside
-        # After each step, the first row of a given map still to be read.
+        self.reads: list[tuple[tuple[str, Extent], ...]] = []  # for each step, the reads from outside the group
+        # After each step, the first row of a map that will still be read.
         self.waiting: list[Mapping[str, int]] = []
 
     def look_ahead(self, steps: Sequence[Step]) -> None:
-        """What each step reads from outside, and from which row on it is still needed."""
+        """What each step reads from outside the group, and the first row that is still needed afterwards."""
         given = set(self.given)
         for step in steps:
             layer = self.network.by_name[step.layer]
@@ -214,7 +215,7 @@ class _Recorder:
         )
 
     def _unseen(self, name: str, region: Extent) -> Extent:
-        """The part of the region that no step has computed before; a box, as tiles go from corner to corner."""
+        """The part of the region that no step has computed before. It is a box, because tiles advance in order."""
         height, width, _ = image(self.network.tensors[name].shape)
         mask = self.masks.setdefault((name, region.channels), np.zeros((height, width), bool))
         cut = mask[slice(*region.rows), slice(*region.columns)]
@@ -226,7 +227,8 @@ class _Recorder:
         return Extent((y + rows[0], y + rows[-1] + 1), (x + columns[0], x + columns[-1] + 1), region.channels)
 
     def _kept(self, name: str, at: int) -> Extent:
-        """What the buffer holds: a window of rows, the tile at hand, or what is there and still needed."""
+        """The contents of the buffer: a window of rows, the current tile, or all computed parts that are still
+        needed."""
         view, size = self.plan.views[name], image(self.network.tensors[name].shape)
         if name in self.given:
             rows = (self.waiting[at][name], size[0]) if view.window is None else self._rolled(view, self.now.get(name))
@@ -242,20 +244,20 @@ class _Recorder:
         )
 
     def _rolled(self, view: View, recent: Extent | None) -> Interval:
-        """The rows that a rolling window holds once its last ones are these."""
+        """The rows in a rolling window whose last rows are these."""
         if view.window is None or recent is None or recent.is_empty:
             return (0, 0)
         return max(0, recent.rows[1] - view.window[1]), recent.rows[1]
 
     def _tiled(self, name: str, view: View) -> set[int]:
-        """Of rows (0), columns (1) and channels (2) those along which just the tile at hand is kept."""
+        """The axes of rows (0), columns (1) and channels (2) along which only the current tile is kept."""
         rank = len(self.network.tensors[name].shape)
         behind = rank - 3 if rank >= 4 else rank - 2
         return {2 if axis == rank - 1 else axis - behind for axis in view.tiled}
 
 
 def fusion_groups(plan: Plan) -> Iterator[tuple[int, Stage]]:
-    """The stages that run in parts, each with its place."""
+    """The stages that run in parts, with their indices."""
     for at, stage in enumerate(plan.program.stages):
         if not stage.schedule.is_undivided:
             yield at, stage

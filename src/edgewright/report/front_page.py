@@ -1,4 +1,4 @@
-"""The page of a search: RAM against MACs, and every point with its memory map, its graph and how to compile it."""
+"""The page of a plan search: RAM against MACs, and for each point its memory map, graph and compile command."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from .memory_map import memory_map_svg
 from .page import plan_style
 
 MAP_HEIGHT = 260  # px
-HIGHEST = 3  # times its own peak: a plain plan above that does not set the scale of a point's map
+HIGHEST = 3  # times a point's own peak; a higher plain plan does not set the scale of its map
 
 
 @dataclass(frozen=True, slots=True)
 class PointRow:
-    """One point of the front as its table and its panel show it."""
+    """A point of the front, for its table row and its panel."""
 
     number: int
     peak: int
     share: str  # of the plain plan's peak
-    load: float  # the same, 0..1
+    load: float  # the same as a number, 0..1
     macs: int
     overhead: str
     techniques: tuple[tuple[Technique, int], ...]  # with the number of layers
@@ -52,10 +52,10 @@ def front_page(
     estimates: Sequence[Estimate] = (),
     times: Sequence[RunTime] = (),
 ) -> str:
-    """One self-contained HTML document.
+    """A self-contained HTML document.
 
-    `plain` is what points are compared with, `commands` the lines that compile them, `estimates` and `times` what one
-    run of each takes, where that is known.
+    `plain` is the baseline of the points, `commands` compile them; `estimates` and `times` are the instructions and the
+    time of one run, if known.
     """
     highest = plain.peak_bytes if plain.peak_bytes <= HIGHEST * max((p.peak_bytes for p in plans), default=0) else 0
     return html_page(
@@ -77,7 +77,7 @@ def front_page(
 
 
 def limits(plan: Plan) -> str:
-    """The options that ask for a plan as small with as little work."""
+    """The options that ask for a plan with at most this much RAM and work."""
     extra = ceil(10 * overhead(plan) - 1e-9) / 10
     board = f"--board {quote(plan.board)} " if plan.board else ""
     return f"{board}--ram {plan.peak_bytes} --max-overhead {extra:g}%"
@@ -119,16 +119,16 @@ def _percent(plan: Plan) -> str:
 
 
 WIDTH, HEIGHT = 1120.0, 380.0  # px, of the plot
-FAR = 2.0  # a plain plan so many times above all points is only named: its place would squash them
+FAR = 2.0  # a plain plan this many times above all points is only labelled, not drawn to scale
 
 
 def front_svg(plans: Sequence[Plan], plain: Plan) -> str:
-    """Peaks over MACs as one SVG element; points carry `data-point` for a page's script."""
+    """Peak over MACs as an SVG element; points carry `data-point` for the page's script."""
     return "".join(_FrontPlot(plans, plain).lines())
 
 
 def overhead(plan: Plan) -> float:
-    """MACs beyond those of the network layer by layer, in percent."""
+    """Extra MACs relative to layer-by-layer execution, in percent."""
     return 100 * (plan.macs - plan.macs_plain) / plan.macs_plain if plan.macs_plain else 0.0
 
 
@@ -155,7 +155,7 @@ class _FrontPlot:
         yield "</svg>"
 
     def _plain(self) -> Iterator[str]:
-        """The plan to compare with: a line, or its figure above where it is far away."""
+        """The baseline as a line, or as a label at the top if it is far above."""
         size = text.size(self.plain.peak_bytes)
         if self.is_far:
             yield f'<text class="best" x="{LEFT + 8:g}" y="{TOP - 10:g}">plain: {size} ↑</text>'
@@ -165,7 +165,7 @@ class _FrontPlot:
         yield f'<text class="best end" x="{self.x.end:g}" y="{y - 5:.1f}">plain: {size}</text>'
 
     def _steps(self) -> Iterator[str]:
-        """The least peak for each amount of work: it stays until more work lowers it."""
+        """The lowest peak for each amount of work, as a step function."""
         least, path = float("inf"), ""
         for plan in sorted(self.plans, key=lambda plan: (plan.macs, plan.peak_bytes)):
             if plan.peak_bytes < least:

@@ -31,22 +31,22 @@ def gantt_svg(
     width: int = 1160,
     standalone: bool = True,
 ) -> str:
-    """The firings as one SVG element. `standalone` brings style and background, which a page has already.
+    """The firings as an SVG element. `standalone` includes style and background, which a page already has.
 
-    Phases are told by their shade, iterations by their colour.
+    The shade shows the phase, the colour the iteration.
     """
     return "".join(_Chart(graph, firings, repetitions, unit, width).lines(standalone))
 
 
 @dataclass(frozen=True, slots=True)
 class _Bar:
-    """Firings of one actor drawn as one: they follow each other without a visible pause, or overlap."""
+    """Firings of one actor drawn as one bar: they overlap or follow each other without a visible gap."""
 
     first: Firing
     last: int  # index of the last one
     end: Fraction
     count: int = 1
-    at_once: int = 1  # that overlap, at most
+    at_once: int = 1  # maximum number that overlap
 
 
 class _Chart:
@@ -90,7 +90,7 @@ class _Chart:
         return TOP + number * (LANE + GAP)
 
     def _names(self) -> Iterator[str]:
-        """The lanes and whose they are."""
+        """The lanes and the names of their actors."""
         left, wide = self.left, self.axis.end - self.left
         for number, (actor, _) in enumerate(self.lanes):
             y = self._top(number)
@@ -110,7 +110,7 @@ class _Chart:
                 yield from self._bar(actor, bar, top + number * tall, tall)
 
     def _bars(self, actor: Actor, row: Sequence[Firing], at_once: int) -> Iterator[_Bar]:
-        """The firings of a row, those too short to be seen drawn together with their neighbours."""
+        """The firings of a row; firings too short to be seen are merged with their neighbours."""
         bar: _Bar | None = None
         for firing in row:
             if bar is not None and self._melts(actor, bar, firing):
@@ -123,7 +123,7 @@ class _Chart:
             yield bar
 
     def _melts(self, actor: Actor, bar: _Bar, firing: Firing) -> bool:
-        """Whether a firing goes into the bar: it overlaps, or both are too short to be told apart."""
+        """Whether a firing is merged into the bar: it overlaps, or both are too short to be told apart."""
         if self._iteration(actor, firing) != self._iteration(actor, bar.first):
             return False
         at = self.axis.at
@@ -158,7 +158,7 @@ class _Chart:
 
 
 def _lanes(graph: Graph, firings: Sequence[Firing]) -> list[tuple[Actor, list[Firing]]]:
-    """The actors in their order, with their firings; where they are many, those that work most."""
+    """The actors in order, with their firings; of many, those with the most work."""
     found: dict[str, list[Firing]] = {actor.name: [] for actor in graph.actors}
     for firing in firings:
         found[firing.actor].append(firing)
@@ -168,9 +168,9 @@ def _lanes(graph: Graph, firings: Sequence[Firing]) -> list[tuple[Actor, list[Fi
 
 
 def _rows(firings: Sequence[Firing]) -> list[list[Firing]]:
-    """Firings that overlap in rows of their own, as few as can be."""
+    """Assigns overlapping firings to as few rows as possible."""
     rows: list[list[Firing]] = []
-    ends: list[tuple[Fraction, int]] = []  # of the last firing of each row, earliest first
+    ends: list[tuple[Fraction, int]] = []  # end of the last firing in each row, the earliest first
     for firing in sorted(firings, key=lambda one: (one.start, one.index)):
         if ends and ends[0][0] <= firing.start:
             number = heapq.heapreplace(ends, (firing.end, ends[0][1]))[1]

@@ -1,4 +1,4 @@
-"""The network drawn as a graph, each layer in the colour of how its stage saves memory, as SVG."""
+"""The network as a graph in SVG, each layer coloured by how its stage saves memory."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .graph_edges import routes
 from .graph_layout import ROOMY, GraphDrawing, NodeBox, StageFrame, node_name, place, wiring
 from .occupancy import LayerWork, layer_work
 
-LETTER = 6.0  # px, the mean width of a letter, generously
-BOLD = 6.8  # px, of a letter of an operator
-SMALL = 6.1  # px, of a letter of a shape or name
-MOST_SKIPS = 90  # edges beside the nodes; more, as where every layer reads all before it, are drawn faintly
+LETTER = 6.0  # px, mean width of a character, rounded up
+BOLD = 6.8  # px, character of an operator
+SMALL = 6.1  # px, character of a shape or name
+MOST_SKIPS = 90  # edges beside the nodes; if there are more, as in DenseNets, they are drawn faintly
 LEGEND = 20.0  # px for a line of the legend
 
 
@@ -29,16 +29,16 @@ def network_graph_svg(
     light: bool = False,
     work: Mapping[str, LayerWork] | None = None,
 ) -> str:
-    """The graph as one SVG element, about `width` px wide unless one column is wider.
+    """The graph as an SVG element, about `width` px wide unless one column is wider.
 
-    `standalone` brings style and background, which a page has already; a `light` one says less about each layer.
-    `work` is what `layer_work` gives, if it is known already.
+    `standalone` includes style and background, which a page already has; `light` leaves out details of layers. `work`
+    is the result of `layer_work`, if known already.
     """
     return "".join(_lines(plan, work or layer_work(plan), width, standalone, light))
 
 
 def technique_style() -> str:
-    """Rules that give each technique's class its colour."""
+    """CSS rules with the colour of each technique's class."""
     return "".join(f".t-{one.name.lower()}{{--t:{one.colour}}}" for one in Technique)
 
 
@@ -47,7 +47,7 @@ def technique_class(technique: Technique) -> str:
 
 
 def _lines(plan: Plan, work: Mapping[str, LayerWork], width: int, standalone: bool, light: bool) -> Iterator[str]:
-    layout = place(plan, 1.1 * width)  # a browser shrinks the rest
+    layout = place(plan, 1.1 * width)  # browsers scale the picture down to fit
     used = layer_techniques(plan)
     across = max(layout.width, 420.0)
     legend = list(_legend(used, across, layout.height))
@@ -74,7 +74,7 @@ ARROW = (
 
 
 def _frames(plan: Plan, layout: GraphDrawing) -> Iterator[str]:
-    """A frame around each stage of several layers; one that continues in the next column says so."""
+    """A frame around each stage of several layers; it notes when the stage continues in the next column."""
     stages, kinds = plan.program.stages, techniques(plan)
     for frame in layout.frames:
         stage, box = stages[frame.stage], frame.box
@@ -89,7 +89,7 @@ def _frames(plan: Plan, layout: GraphDrawing) -> Iterator[str]:
 
 
 def _open_edges(frame: StageFrame) -> Iterator[str]:
-    """Where a stage goes on in another column, its frame is open."""
+    """Opens the frame at edges where the stage continues in another column."""
     box = frame.box
     for y, is_edge in ((box.y, frame.opens), (box.bottom, frame.closes)):
         if not is_edge:
@@ -121,7 +121,7 @@ def _nodes(
         again = f"+{100 * mine.again:.0f} %" if mine and mine.again >= 0.005 else ""
         letters = int((layout.size.width - 12) / BOLD) - len(again) - bool(again)
         operator = short_operator(network, layer)
-        if len(operator) > letters:  # the shape below says the channels again
+        if len(operator) > letters:  # the shape below repeats the channels
             operator = text.shortened(operator.split(" → ")[0], letters)
         shape = describe.shape(tensor.shape)
         yield _node(layout.nodes[layer.name], kind, told, operator, shape, roomy, again, layer.name)
@@ -130,7 +130,7 @@ def _nodes(
 def _node(
     box: NodeBox, kind: str, told: str, first: str, second: str, roomy: bool, again: str = "", layer: str = ""
 ) -> str:
-    """A box with one line or two, and what is computed again at its right."""
+    """A box with one or two lines, and the share of recomputation to its right."""
     lines = [f'<g class="node {kind}" role="img"><title>{escape(text.printable_lines(told))}</title>{_box(box, 5)}']
     base = box.y + (13.5 if roomy else 13)
     lines.append(f'<text class="op" x="{box.x + 8:.0f}" y="{base:.1f}">{escaped(first)}</text>')
@@ -144,7 +144,7 @@ def _node(
 
 
 def _tooltip(plan: Plan, layer: Layer, kind: Technique, work: LayerWork | None, number: Mapping[str, int]) -> str:
-    """What a pointer on the layer shows, one fact to a line."""
+    """The tooltip of the layer, one fact per line."""
     network = plan.network
     tensor = network.tensors[layer.output]
     lines = [
@@ -166,7 +166,7 @@ def _light_names(plan: Plan, layer: Layer) -> str:
 
 
 def short_operator(network: Network, layer: Layer) -> str:
-    """The operator without its activation, in the fewest words."""
+    """The operator without its activation, abbreviated."""
     told = (
         describe.operator(layer.op, network.shapes(layer))
         .split(", ")[0]
@@ -178,7 +178,7 @@ def short_operator(network: Network, layer: Layer) -> str:
 
 
 def _legend(used: Mapping[str, Technique], across: float, top: float) -> Iterator[list[str]]:
-    """The techniques that occur, with how many layers run so, in as many lines as it takes."""
+    """The techniques that occur and their number of layers, wrapped to several lines."""
     x, y = 12.0, top + 4
     line: list[str] = []
     for kind in Technique:

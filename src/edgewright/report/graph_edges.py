@@ -1,4 +1,4 @@
-"""How the edges of a network's drawing run: straight down where the way is clear, else curved beside the nodes."""
+"""The routes of edges in a network's drawing: straight down if the way is free, else curved beside the nodes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ NEAR = 3.0  # px that an edge keeps from a node
 
 @dataclass(frozen=True, slots=True)
 class EdgeRoute:
-    path: str  # as SVG writes it
-    is_skip: bool  # it passes other layers
+    path: str  # SVG path
+    is_skip: bool  # passes other layers
 
 
 @dataclass
 class _Lanes:
-    """Vertical ways beside a column: an edge takes the first that nobody uses at its height."""
+    """Vertical lanes beside a column; an edge takes the first lane that is free at its height."""
 
     taken: list[list[tuple[float, float]]] = field(default_factory=list)
 
@@ -36,7 +36,7 @@ class _Lanes:
 
 
 def routes(layout: GraphDrawing, edges: Iterable[tuple[str, str]]) -> Iterator[EdgeRoute]:
-    """Every edge with its way, short ones first, so that they run next to the nodes."""
+    """Every edge with its route; short edges are routed first, so that they run close to the nodes."""
     lanes: dict[int, _Lanes] = {gutter: _Lanes() for gutter in range(-1, len(layout.columns))}
     overhead = _Lanes()
 
@@ -56,7 +56,7 @@ def routes(layout: GraphDrawing, edges: Iterable[tuple[str, str]]) -> Iterator[E
 
 
 def _is_clear(layout: GraphDrawing, a: NodeBox, b: NodeBox) -> bool:
-    """Whether no node stands between the bottom of one and the top of the other."""
+    """Whether no node lies between the bottom of one and the top of the other."""
     for box in _at_heights(layout, a.column, a.y, b.y):
         if box in (a, b) or box.bottom <= a.bottom or box.y >= b.y:
             continue
@@ -82,7 +82,7 @@ def _down(a: NodeBox, b: NodeBox) -> str:
 
 
 def _beside(layout: GraphDrawing, lanes: dict[int, _Lanes], a: NodeBox, b: NodeBox) -> str:
-    """Out at one side, down, and in again at the same side: the right one unless a neighbour stands there."""
+    """A route that leaves and enters on the same side: the right one unless a neighbour is there."""
     top, bottom = a.y + a.height / 2, b.y + b.height / 2
     is_left = _has_neighbour(layout, a, b, 1) and not _has_neighbour(layout, a, b, -1)
     left, right = layout.columns[a.column]
@@ -98,14 +98,14 @@ def _has_neighbour(layout: GraphDrawing, a: NodeBox, b: NodeBox, side: int) -> b
 
 
 def _at_heights(layout: GraphDrawing, column: int, top: float, bottom: float) -> list[NodeBox]:
-    """The nodes of a column that begin between these heights, both included."""
+    """The nodes of a column that begin between these heights, inclusive."""
     boxes = layout.in_column[column]
     first, end = bisect_left(boxes, top, key=lambda box: box.y), bisect_right(boxes, bottom, key=lambda box: box.y)
     return boxes[first:end]
 
 
 def _over(layout: GraphDrawing, lanes: dict[int, _Lanes], overhead: _Lanes, a: NodeBox, b: NodeBox) -> str:
-    """Through the gutter to the next column; to one further on, above those between."""
+    """A route through the gutter to the next column, or above the columns between."""
     start, end = a.y + a.height / 2, b.y + b.height / 2
     if b.column == a.column + 1:
         x = _gutter(layout, lanes, a.column, start, end)
@@ -129,12 +129,12 @@ def _gutter(layout: GraphDrawing, lanes: dict[int, _Lanes], column: int, top: fl
 
 
 def _corner(x: float, y: float, way: int, start: float) -> str:
-    """From a node's side to a vertical way, which goes down or up."""
+    """From a node's side to a vertical lane, up or down."""
     side = 1 if x > start else -1
     return f"H{x - side * BEND:.0f}Q{x:.0f} {y:.0f} {x:.0f} {y + way * BEND:.0f}"
 
 
 def _in(x: float, y: float, end: float) -> str:
-    """From a vertical way into a node's side."""
+    """From a vertical lane to a node's side."""
     side = 1 if end > x else -1
     return f"Q{x:.0f} {y:.0f} {x + side * BEND:.0f} {y:.0f}H{end:.0f}"

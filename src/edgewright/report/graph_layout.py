@@ -1,7 +1,7 @@
-"""Where the nodes of a network's drawing stand: ranks from top to bottom, stages together, long ones in columns.
+"""The layout of a network's drawing: ranks from top to bottom, stages kept together, long drawings in columns.
 
-Stages are ranked by what they wait for, and so are the layers inside a stage. Ranks are stacked; when a column is
-full, the next one begins at the top. How nodes look and how edges run is left to others.
+Stages are ranked by their dependencies, and so are the layers inside a stage. Ranks are stacked; a full column
+continues at the top of the next one. Drawing nodes and routing edges is left to others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TITLE = 15.0  # px above the nodes of a frame, for its title
 
 @dataclass(frozen=True, slots=True)
 class NodeSize:
-    """Of a node, and the distances between nodes; px."""
+    """The size of nodes and the distances between them, in px."""
 
     width: float
     height: float
@@ -60,12 +60,12 @@ class NodeBox:
 
 @dataclass(frozen=True, slots=True)
 class StageFrame:
-    """The part of a stage that stands in one column."""
+    """The part of a stage that lies in one column."""
 
     stage: int
     box: NodeBox
-    opens: bool  # the stage begins here
-    closes: bool  # and ends here
+    opens: bool  # the stage begins in this column
+    closes: bool  # the stage ends in this column
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class GraphDrawing:
     size: NodeSize
     nodes: Mapping[str, NodeBox]  # layers and inputs by their names
     frames: tuple[StageFrame, ...]
-    columns: tuple[tuple[float, float], ...]  # from and to, px
+    columns: tuple[tuple[float, float], ...]  # left and right edge, px
     width: float
     height: float
 
@@ -88,24 +88,24 @@ class GraphDrawing:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """Nodes side by side. Rows that are `tied` to the one above stay in its column."""
+    """Nodes side by side. A `tied` row stays in the column of the row above."""
 
-    nodes: tuple[tuple[str, float], ...]  # with the middle of each, from the middle of the row
+    nodes: tuple[tuple[str, float], ...]  # with the offset of each from the middle of the row
     tied: bool
     above: float  # px kept free above
     below: float
 
 
 def node_name(tensor: str) -> str:
-    """The node of an input of the network, which no layer's name can be."""
+    """The node of a network input, named so that no layer can have the same name."""
     return f"\0{tensor}"
 
 
 def homes(plan: Plan) -> Mapping[str, int]:
-    """The stage in which each layer is drawn; a layer that costs nothing goes with the stage it lies inside of."""
+    """The stage in which each layer is drawn; a free layer is drawn with the stage that surrounds it."""
     network = plan.network
     found = {name: at for at, stage in enumerate(plan.program.stages) for name in stage.layers}
-    ready: dict[str, int] = {}  # the stage after which each tensor is there
+    ready: dict[str, int] = {}  # the stage after which each tensor is complete
     for layer in network.layers:
         before = max((ready.get(name, -1) for name in network.activations(layer)), default=-1)
         ready[layer.output] = found.get(layer.name, before)
@@ -129,7 +129,7 @@ def wiring(network: Network) -> Iterator[tuple[str, str]]:
 
 
 def place(plan: Plan, widest: float) -> GraphDrawing:
-    """The drawing in as many columns of fair height as fit `widest` px, or fewer and higher ones."""
+    """The drawing in columns of similar height that fit `widest` px."""
     size = ROOMY if len(plan.network.layers) <= MOST_ROOMY else DENSE
     stage_of = homes(plan)
     rows = list(_rows(plan.network, stage_of, size))
@@ -142,7 +142,7 @@ def place(plan: Plan, widest: float) -> GraphDrawing:
 
 
 def _rows(network: Network, stage_of: Mapping[str, int], size: NodeSize) -> Iterator[_Row]:
-    """All nodes in rows from top to bottom: rank by rank of the stages, and of the layers inside each."""
+    """All nodes in rows from top to bottom: by the rank of their stage, then by their rank in it."""
     edges = list(wiring(network))
     nodes = [*map(node_name, network.inputs), *network.by_name]
     group = {node: f"stage {stage_of[node]}" if node in stage_of else node for node in nodes}
@@ -160,7 +160,7 @@ def _rows(network: Network, stage_of: Mapping[str, int], size: NodeSize) -> Iter
 
 
 def _ranks(nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> list[list[str]]:
-    """The nodes by the longest way to each, in the order given within a rank."""
+    """The nodes by their longest distance from a source; within a rank, in the given order."""
     graph = nx.DiGraph()
     graph.add_nodes_from(nodes)
     graph.add_edges_from((a, b) for a, b in edges if a != b)
@@ -169,7 +169,7 @@ def _ranks(nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> list[list[
 
 
 def _side_by_side(groups: Sequence[list[list[str]]], size: NodeSize) -> Iterator[_Row]:
-    """The rows of groups that stand beside each other; a frame needs room above and below."""
+    """The rows of groups that are placed side by side, with space above and below frames."""
     spans = [max(map(len, ranks)) * (size.width + size.across) + 2 * FRAME * _is_framed(ranks) for ranks in groups]
     framed = any(map(_is_framed, groups))
     height = max(map(len, groups))
@@ -191,7 +191,7 @@ def _is_framed(ranks: Sequence[Sequence[str]]) -> bool:
 
 
 def _columns(rows: Sequence[_Row], size: NodeSize, tallest: float) -> list[list[_Row]]:
-    """The rows in columns of about the same height, none much above `tallest`; tied rows stay together."""
+    """Distributes the rows over columns of similar height, about `tallest` at most; tied rows stay together."""
     step = size.height + size.down
     total = sum(row.above + step + row.below for row in rows)
     target = total / max(1, -(-total // tallest))
@@ -207,7 +207,7 @@ def _columns(rows: Sequence[_Row], size: NodeSize, tallest: float) -> list[list[
 
 
 def _stack(columns: Sequence[Sequence[_Row]], stage_of: Mapping[str, int], size: NodeSize) -> GraphDrawing:
-    """Every node at its place, and the frames around those of a stage."""
+    """The position of every node, and the frames of the stages."""
     nodes: dict[str, NodeBox] = {}
     spans: list[tuple[float, float]] = []
     left, lowest = GUTTER, 0.0
@@ -227,7 +227,7 @@ def _stack(columns: Sequence[Sequence[_Row]], stage_of: Mapping[str, int], size:
 
 
 def _frames(nodes: Mapping[str, NodeBox], stage_of: Mapping[str, int]) -> Iterator[StageFrame]:
-    """A frame for each column that a stage of several layers stands in."""
+    """One frame for each column that contains part of a stage of several layers."""
     mine = sorted((stage_of[name], box.column, name) for name, box in nodes.items() if name in stage_of)
     for stage, group in groupby(mine, key=lambda entry: entry[0]):
         names = [(column, name) for _, column, name in group]

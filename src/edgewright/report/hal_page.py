@@ -1,4 +1,4 @@
-"""The page of a driver: its registers bit by bit, what each function saved, and why some accesses stayed apart."""
+"""The page of a driver: registers bit by bit, savings per function, and why some accesses could not be merged."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class AccessRow:
     place: str
     region: int
     colour: int
-    done: str  # what it became
+    done: str  # what the accesses became
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,14 +196,14 @@ def _replacement(act: Act, number: int) -> str:
 
 
 def conflicts(function: Function, regions: Regions) -> tuple[str, ...]:
-    """The conflicts by their reasons, or why they are not listed."""
+    """The conflicts grouped by reason, or why they are not listed."""
     if regions.conflicts is None:
         return (regions.unlisted,)
     return pairs(function, [(c.first, c.second, c.reason) for c in regions.conflicts])
 
 
 def pairs(function: Function, found: Sequence[tuple[int, int, str]]) -> tuple[str, ...]:
-    """Reasons, each with the pairs of accesses that it holds for."""
+    """The reasons with the pairs of accesses they apply to."""
     names = {access.number: access.name for access in function.accesses}
     by_reason: dict[str, list[str]] = {}
     for first, second, reason in found:

@@ -1,4 +1,4 @@
-"""The page of a mapping: who is busy when, with what, and how far it is from what no mapping exceeds."""
+"""The page of a mapping: utilisation, layers of each stage, and the distance to the upper bound."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .charts import FOOT, LEFT, RIGHT, TOP, Axis, Card, ChartPoint, asset, dots,
 from .gantt import gantt_svg
 
 FRAMES = 12  # in the Gantt chart
-SHOWN = 3  # parts of a stage that are named
+SHOWN = 3  # parts of a stage listed by name
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def mapping_page(
     measured: float | None = None,
     measured_shares: Sequence[float] = (),
 ) -> str:
-    """One self-contained HTML document without a script; with what was measured where it was run."""
+    """A self-contained HTML document without a script; includes measurements if the mapping was run."""
     mapping = answer.mapping
     return html_page(
         "mapping.html",
@@ -103,7 +103,7 @@ def cards(answer: MappingAnswer, measured: float | None) -> Iterator[Card]:
 
 
 def bottleneck(answer: MappingAnswer) -> str:
-    """What sets the pace, in a sentence."""
+    """The bottleneck of the pipeline, in a sentence."""
     mapping = answer.mapping
     stage = mapping.slowest
     if answer.waits:
@@ -119,7 +119,7 @@ def bottleneck(answer: MappingAnswer) -> str:
 
 
 def stage_title(number: int, stage: MappedStage) -> str:
-    """A stage as the page names it: its number, and what it occupies."""
+    """The title of a stage: its number and its processors."""
     times = f" ×{stage.replicas}" if stage.replicas > 1 else ""
     lanes = f", {stage.execution.lanes} lanes" if stage.execution.lanes > 1 else ""
     return text.printable(f"{number + 1} · {stage.execution.pool}{times}{lanes}")
@@ -170,7 +170,7 @@ def _fifo_rows(answer: MappingAnswer) -> Iterator[FifoRow]:
 
 
 def _layer_rows(answer: MappingAnswer) -> Iterator[LayerRow]:
-    """All layers, in the order of the network, with the time that each takes in its stage."""
+    """All layers in network order, with the time of each in its stage."""
     names, found = answer.mapping.problem.layers, dict[int, tuple[str, float]]()
     for number, stage in enumerate(answer.mapping.stages):
         found |= {layer: (stage_title(number, stage), stage.execution.seconds[layer]) for layer in stage.layers}
@@ -195,7 +195,7 @@ def _rows(answer: MappingAnswer, measured: Sequence[float]) -> Iterator[MappedSt
 def _front_plot(
     front: Sequence[MappingAnswer], chosen: MappingAnswer, width: int = 860, height: int = 400
 ) -> Iterator[str]:
-    """Latency to the right, throughput upwards; the larger a point, the more memory."""
+    """Throughput over latency; larger points need more memory."""
     across = Axis(0.0, 1.06 * max(one.latency for one in front) * 1e3, LEFT, width - RIGHT)
     up = Axis(0.0, 1.08 * max(one.throughput for one in front), height - FOOT, TOP)
     most = max(one.memory_bytes for one in front) or 1

@@ -1,4 +1,4 @@
-"""The picture of a plan: addresses over stages, one rectangle per buffer, the bytes live underneath, as SVG."""
+"""The memory map of a plan as SVG: addresses over stages, one rectangle per buffer, live bytes below."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ..program import Buffer, Plan
 from .charts import asset, escaped
 from .occupancy import Occupancy, Role
 
-NARROWEST = 700.0  # px, so that the legend fits
-WIDEST_STAGE = 150.0  # px; a plan of four stages should not fill the page
-MOST_NAMES = 56  # stages up to which each is named below the map; beyond, positions are numbered
+NARROWEST = 700.0  # px, the minimum for the legend
+WIDEST_STAGE = 150.0  # px; keeps plans of few stages narrow
+MOST_NAMES = 56  # stages up to this number are named below the map; more are numbered
 LEFT, RIGHT, TOP = 70.0, 16.0, 26.0  # px around the map; the peak's label stands in the top margin
 PROFILE = 60.0  # px for the bytes live per stage
 GAP = 16.0  # px between map and profile
 LINE = 18.0  # px from line to line of the legend
-LETTER = 6.5  # px, the mean width of a letter at the size of the labels, generously
-BOLD_LETTER = 7.8  # of names, which are bold
+LETTER = 6.5  # px, mean width of a character of a label, rounded up
+BOLD_LETTER = 7.8  # px, of bold names
 
 
 def memory_map_svg(
@@ -34,10 +34,11 @@ def memory_map_svg(
     standalone: bool = True,
     highest: int = 0,
 ) -> str:
-    """Addresses over stages as one SVG element, a panel for each memory; `width` is the most, `height` the map's own.
+    """Addresses over stages as an SVG element, one panel for each memory. `width` is a maximum, `height` the map's own
+    height.
 
-    What is not `standalone` leaves out what a page brings itself (style and background); `interactive` does too, and
-    adds what the page's script looks for. Maps with the same `highest` address have the same scale.
+    `standalone` includes style and background, which a page already has. `interactive` leaves them out and adds the
+    attributes that the page's script uses. Maps with the same `highest` address have the same scale.
     """
     occupancy = Occupancy(plan)
     bare = interactive or not standalone
@@ -45,7 +46,7 @@ def memory_map_svg(
 
 
 def side_by_side(before: Plan, after: Plan, *, width: int = 570, height: int = 300) -> tuple[str, str]:
-    """The maps of two plans at the same scale, for a page that brings their style."""
+    """The maps of two plans at the same scale, for a page with its own style."""
     highest = max((*before.arenas.values(), *after.arenas.values()), default=0)
     first, second = (
         memory_map_svg(plan, width=width, height=height, standalone=False, highest=highest) for plan in (before, after)
@@ -55,7 +56,7 @@ def side_by_side(before: Plan, after: Plan, *, width: int = 570, height: int = 3
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """Where stages and bytes land on the canvas; the same for every panel but for the memory and its scale."""
+    """The scales of the canvas; the same for every panel except memory and address scale."""
 
     step: float  # px per stage
     stages: int
@@ -89,7 +90,7 @@ def _lines(
     step = min(WIDEST_STAGE, (width - LEFT - RIGHT) / stages)
     names = [text.shortened(text.printable(name), 24) for name in plan.order]
     named = len(names) <= MOST_NAMES and step >= 14
-    # Names hang down at 60 degrees; numbers need one line.
+    # Names hang at 60 degrees; numbers need one line.
     foot = 18 + (max(map(len, names), default=0) * LETTER * 0.87 if named else 14)
     panel = TOP + height + GAP + PROFILE + foot
     memories = plan.arenas
@@ -114,7 +115,7 @@ def _lines(
         yield '<rect class="paper" width="100%" height="100%" rx="6"/>'
     for i, (memory, used) in enumerate(memories.items()):
         limit = ram if len(memories) == 1 else None
-        # A limit far above the map would squash it: then only its label is drawn.
+        # A limit far above the map is drawn as a label only.
         top = max(used, limit) if limit is not None and limit <= 1.35 * used else used
         top = max(top, highest)
         frame = _Frame(step, stages, height, height / max(1, top), panel * i + TOP + height)
@@ -136,7 +137,7 @@ def _lines(
 
 
 def _axes(frame: _Frame, title: str, top: int) -> Iterator[str]:
-    """Lines at round addresses, at most eight, in the unit of their distance."""
+    """Grid lines at round addresses, at most eight, in a suitable unit."""
     tick = 1
     while top / tick > 8:
         tick *= 2
@@ -150,7 +151,7 @@ def _axes(frame: _Frame, title: str, top: int) -> Iterator[str]:
 
 
 def _buffers(frame: _Frame, occupancy: Occupancy, memory: str, critical: frozenset[str]) -> Iterator[str]:
-    """Large buffers first, so that small ones stay on top and can be pointed at; critical outlines over all."""
+    """Draws large buffers first, so that small ones stay on top; outlines of critical buffers come last."""
     mine = [buffer for buffer in occupancy.plan.buffers if buffer.memory == memory]
     mine.sort(key=lambda b: (b.name in critical, -b.size * (b.last - b.first + 1)))
     for buffer in mine:
@@ -173,7 +174,7 @@ def _buffers(frame: _Frame, occupancy: Occupancy, memory: str, critical: frozens
 
 
 def _names(frame: _Frame, occupancy: Occupancy, buffers: Sequence[Buffer]) -> Iterator[str]:
-    """Each buffer's name and size where they fit, beside the stages that it shares with another if possible."""
+    """The name and size of each buffer, where they fit, preferably beside the stages it shares with another buffer."""
     begin = {buffer.name: buffer.first for buffer in buffers}
     end = {buffer.name: buffer.last + 1 for buffer in buffers}
     for pair in occupancy.shared:
@@ -183,14 +184,14 @@ def _names(frame: _Frame, occupancy: Occupancy, buffers: Sequence[Buffer]) -> It
     for buffer in buffers:
         start, stop = begin[buffer.name], end[buffer.name]
         top, h = frame.y(buffer.end) + 12, buffer.size * frame.scale
-        if stop <= buffer.first:  # covered from its first stage on: the younger one's name stands at the top
+        if stop <= buffer.first:  # covered from its first stage on: the later buffer's name is at the top
             start, stop = buffer.first, buffer.last + 1
             top, h = frame.y(buffer.offset) - 18, h - 26
         elif stop <= start:
             start = buffer.first
         letters = int(((stop - start) * frame.step - 10) / BOLD_LETTER)
         if letters < min(len(buffer.name), 7) or h < 14:
-            continue  # less than that of a name says nothing
+            continue  # too short to be useful
         x, label = frame.x(start) + 5, text.shortened(text.printable(buffer.name), letters)
         yield f'<text class="name" x="{x:.1f}" y="{top:.1f}">{escape(label)}</text>'
         if h >= 28 and letters >= len(text.size(buffer.size)):
@@ -214,7 +215,7 @@ def _levels(frame: _Frame, used: int, limit: int | None, top: int) -> Iterator[s
 
 
 def _profile(frame: _Frame, live: Sequence[int]) -> Iterator[str]:
-    """The bytes live at each stage as steps, on a scale of their own."""
+    """The live bytes of each stage as steps, with their own scale."""
     floor = frame.base + GAP + PROFILE
     most = max(live, default=0)
     scale = PROFILE / max(1, most)
@@ -230,7 +231,7 @@ def _profile(frame: _Frame, live: Sequence[int]) -> Iterator[str]:
 
 
 def _stage_labels(frame: _Frame, names: Sequence[str], named: bool) -> Iterator[str]:
-    """Names where there is room for all of them; otherwise positions, thinned out to a round distance."""
+    """Stage names if all of them fit; otherwise stage numbers at a round distance."""
     floor = frame.base + GAP + PROFILE
     if named:
         for i, name in enumerate(names):
@@ -248,7 +249,7 @@ def _stage_labels(frame: _Frame, names: Sequence[str], named: bool) -> Iterator[
 def _legend_entries(
     roles: set[Role], critical: frozenset[str], occupancy: Occupancy, across: float
 ) -> list[tuple[str, str, float, int]]:
-    """What the legend explains: (style, label, x, line)."""
+    """The entries of the legend: (style, label, x, line)."""
     entries = [(f"b {role.value}", role.value) for role in Role if role in roles]
     entries += [("b critical", "critical")] if critical else []
     entries += [("shared", "shared while an input dies")] if occupancy.shared else []
@@ -271,9 +272,9 @@ def _legend(top: float, entries: Sequence[tuple[str, str, float, int]]) -> Itera
 
 
 def buffer_words(occupancy: Occupancy, buffer: Buffer) -> str:
-    """What a pointer on the buffer shows, one fact to a line."""
+    """The tooltip of a buffer, one fact per line."""
     plan = occupancy.plan
-    order = plan.order or ("",)  # a plan of free layers alone has no stage, and buffers live at stage 0
+    order = plan.order or ("",)  # a plan with free layers only has no stage; its buffers live at stage 0
     role = occupancy.role(buffer.name).value
     lines = [buffer.name, f"{role}, {text.size(buffer.size)} at {text.count(buffer.offset)} in {buffer.memory}"]
     lines.append(f"stage {buffer.first} {order[buffer.first]}")

@@ -1,4 +1,4 @@
-"""Who occupies which bytes when, in which role; what is really computed, with what is computed again."""
+"""The bytes of each buffer over time with its role, and the work of each layer including recomputation."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from ..program import Buffer, Plan, Program, Stage, Step
 
 @dataclass(frozen=True, slots=True)
 class LayerWork:
-    """What a stage does for one layer, beside what computing its output once would take."""
+    """What a stage computes for one layer, and the work of computing its output once."""
 
     macs: int
-    done: int  # elements computed; of what is summed up share by share, elements times the inputs of each
-    whole: int  # the same, were everything computed once
+    done: int  # computed elements; for partial sums, times the inputs of each
+    whole: int  # the same without recomputation
 
     @property
     def again(self) -> float:
-        """What is computed more than once, as a share of the whole."""
+        """Recomputed work as a share of the whole."""
         return max(0, self.done - self.whole) / (self.whole or 1)
 
 
 def layer_work(plan: Plan) -> Mapping[str, LayerWork]:
-    """The work of each layer that a stage executes."""
+    """The work of each layer, over all stages."""
     return {name: work for stage in plan.program.stages for name, work in stage_work(plan.program, stage).items()}
 
 
@@ -48,7 +48,7 @@ def stage_work(program: Program, stage: Stage) -> Mapping[str, LayerWork]:
 
 
 def _step_work(network: Network, step: Step) -> tuple[int, int, int]:
-    """MACs of the step, what it computes, and what there is to compute."""
+    """MACs of the step, elements computed, and elements of the output."""
     layer = network.by_name[step.layer]
     shapes, total = network.shapes(layer), network.tensors[layer.output].size
     if step.partial is None:
@@ -63,7 +63,7 @@ def _step_work(network: Network, step: Step) -> tuple[int, int, int]:
 
 
 class Role(Enum):
-    """What a buffer is to the user of the network; also its class in the style sheet."""
+    """The role of a buffer for the user of the network; also its CSS class."""
 
     INPUT = "input"
     OUTPUT = "output"
@@ -73,7 +73,7 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SharedBytes:
-    """Bytes that two buffers hold at the same stages: an output trails an input that dies there."""
+    """Bytes that two buffers share in the same stages: an output that overlaps an input that dies there."""
 
     older: Buffer
     younger: Buffer
@@ -85,7 +85,7 @@ class SharedBytes:
 
 @dataclass(frozen=True)
 class Occupancy:
-    """The answers for one plan, each worked out once."""
+    """Facts about the buffers of one plan, each computed once."""
 
     plan: Plan
 
@@ -95,12 +95,12 @@ class Occupancy:
 
     @cached_property
     def numbers(self) -> Mapping[str, int]:
-        """The number of each buffer, which ties rows of tables to rectangles of pictures."""
+        """The number of each buffer, which links table rows to rectangles."""
         return {buffer.name: number for number, buffer in enumerate(self.plan.buffers)}
 
     @cached_property
     def tensors(self) -> Mapping[str, tuple[str, ...]]:
-        """The tensors that lie in each buffer, from the lowest address; none in scratch."""
+        """The tensors in each buffer by address; empty for scratch."""
         found: dict[str, list[str]] = {buffer.name: [] for buffer in self.plan.buffers}
         for name in sorted(self.plan.views, key=lambda name: self.plan.views[name].offset):
             found[self.plan.views[name].buffer].append(name)
@@ -108,11 +108,11 @@ class Occupancy:
 
     @cached_property
     def work(self) -> Mapping[str, LayerWork]:
-        """What is computed for each layer that a stage executes."""
+        """The work for each layer that a stage executes."""
         return layer_work(self.plan)
 
     def named(self, names: Collection[str]) -> frozenset[str]:
-        """The names, each of a buffer of this plan."""
+        """The names that are buffers of this plan."""
         if unknown := sorted(set(names) - set(self.buffers)):
             where = f"the plan of '{self.plan.network.name}'"
             raise InputError(f"{where} has no buffer {unknown}; name buffers of this plan")
@@ -141,7 +141,7 @@ class Occupancy:
                     yield SharedBytes(older, younger, younger.first, min(older.last, younger.last), low, high)
 
     def shared_bytes(self, x: str, y: str) -> int:
-        """Bytes that the two tensors have in common, were both complete: exact for interleaved views too."""
+        """The bytes that the two complete tensors have in common; exact for interleaved views as well."""
         a, b = self._span(x), self._span(y)
         low, high = min(a[0], b[0]), max(a[1], b[1])
         if self._memory(x) != self._memory(y) or a[1] <= b[0] or b[1] <= a[0]:
@@ -150,12 +150,12 @@ class Occupancy:
         return int(np.count_nonzero(mine & theirs))
 
     def kept_shape(self, name: str) -> tuple[int, ...]:
-        """The tensor's shape, cut to what a rolling window or the tile at hand keeps of it."""
+        """The shape that stays in memory: a rolling window, or the current tile."""
         view, kept = self.plan.views[name], list(self.plan.network.tensors[name].shape)
         if view.window:
             kept[view.window[0]] = min(kept[view.window[0]], view.window[1])
         for axis in sorted(view.tiled):
-            # Indices lie densely: what is kept of an axis reaches to the next index of the axis before it, or ends.
+            # Indices are dense: an axis is kept up to the next index of the axis before it.
             room = self.buffers[view.buffer].size - view.offset
             room = min(room, view.strides[axis - 1]) if axis else room
             kept[axis] = max(1, min(kept[axis], -(-room // view.strides[axis])))
@@ -175,7 +175,7 @@ class Occupancy:
         return start, start + reach + self.plan.network.tensors[name].dtype.bytes
 
     def _marks(self, name: str, low: int, high: int) -> Array:
-        """One flag per byte of low..high: whether the tensor lies on it."""
+        """One flag for each byte of low..high: whether the tensor covers it."""
         marks: Array = np.zeros(high - low, dtype=bool)
         width = self.plan.network.tensors[name].dtype.bytes
         shape = (*self.kept_shape(name), width)

@@ -1,4 +1,4 @@
-"""The page of a plan: one HTML document that needs nothing but a browser. Pictures and rows are made by others."""
+"""The page of a plan as one HTML document; pictures and rows come from other modules."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Gauge:
     name: str
     need: int
     limit: int | None
-    parts: str = ""  # what the need is made of
-    proven: str = ""  # what of it a proof is about, as the beginning of a phrase; empty: all of it
-    less: str = ""  # what would take less
+    parts: str = ""  # the components of the need
+    proven: str = ""  # the part of the need that a proof covers, as the beginning of a phrase; empty: all of it
+    less: str = ""  # a cheaper alternative
 
     @property
     def fits(self) -> bool:
@@ -35,7 +35,7 @@ class Gauge:
 
     @property
     def verdict(self) -> str:
-        """By how much it fits or misses; empty where there is no limit."""
+        """The margin or the excess; empty without a limit."""
         if self.limit is None:
             return ""
         if self.fits:
@@ -46,7 +46,7 @@ class Gauge:
 
     @property
     def bar(self) -> tuple[float, float]:
-        """How far the bar is filled and where the limit stands, in percent of the track."""
+        """The fill of the bar and the position of the limit, in percent."""
         most = max(self.need, self.limit or 0, 1)
         return 100 * self.need / most, 100 * (self.limit or 0) / most
 
@@ -62,11 +62,11 @@ def plan_page(
     not_counted: str = "",
     time: RunTime | None = None,
 ) -> str:
-    """One self-contained HTML document.
+    """A self-contained HTML document.
 
-    `critical` names the buffers whose size sets the peak (S 4.3.3); `ram` and `flash` are the board's limits in bytes.
-    With `before`, a plan of the same network that does less, the two are drawn side by side. `not_counted` says why
-    code and stack are not, `time` how long a run is estimated to take.
+    `critical` names the buffers that set the peak (S 4.3.3); `ram` and `flash` are the board's limits in bytes. With
+    `before`, a simpler plan of the same network, the two maps are drawn side by side. `not_counted` says why code and
+    stack are missing, `time` is the estimated time of a run.
     """
     occupancy = Occupancy(plan)
     return html_page(
@@ -96,7 +96,7 @@ def plan_page(
 
 
 def ram_gauge(plan: Plan, limit: int | None) -> Gauge:
-    """Arenas, with the stack where it is known."""
+    """The arenas, plus the stack if it is known."""
     stack, less = plan.stack_bytes, " ".join(filter(None, plan.less_ram))
     if stack is None:
         return Gauge("Peak RAM", plan.peak_bytes, limit, less=less)
@@ -105,7 +105,7 @@ def ram_gauge(plan: Plan, limit: int | None) -> Gauge:
 
 
 def flash_gauge(plan: Plan, limit: int | None, not_counted: str = "") -> Gauge:
-    """All that is linked, or the weights alone."""
+    """Everything that is linked, or the weights alone."""
     linked = plan.linked
     if linked is None:
         parts = f"weights alone; code and stack are not counted: {text.printable(not_counted)}" if not_counted else ""
@@ -118,6 +118,6 @@ def flash_gauge(plan: Plan, limit: int | None, not_counted: str = "") -> Gauge:
 
 
 def plan_style() -> str:
-    """The style of pages that show plans."""
+    """The CSS of pages that show plans."""
     sheets = ("page.css", "map.css", "graph.css", "tiles.css")
     return "".join(map(asset, sheets)) + technique_style()

@@ -1,4 +1,4 @@
-"""Fronts as SVG: buffer size against period, with steps and labels; map size against code size and accesses."""
+"""Trade-offs as SVG: buffer size against period, and map size against code size and accesses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WIDTH, HEIGHT = 860.0, 420.0  # px
 
 
 def pareto_svg(front: Pareto, weight: Weight, *, unit: str = "", standalone: bool = True) -> str:
-    """The front as one SVG element; `standalone` brings style and background, which a page has already."""
+    """The front as an SVG element; `standalone` includes style and background, which a page already has."""
     return "".join(_ParetoPlot(front, weight, unit).lines(standalone))
 
 
@@ -36,7 +36,7 @@ class _ParetoPlot:
         yield from opening("front", WIDTH, HEIGHT, "buffer size against period", standalone)
         unit = f", {escape(self.unit)}" if self.unit else ""
         titles = f"total of all channels, {self.weight}", f"time per iteration{unit}"
-        yield from grid(self.x, self.y, titles, is_shown=float.is_integer)  # there are no halves of a token
+        yield from grid(self.x, self.y, titles, is_shown=float.is_integer)  # tokens are whole numbers
         yield from self._best()
         yield from self._steps()
         yield from self._points()
@@ -52,7 +52,7 @@ class _ParetoPlot:
         yield f'<text class="best" x="{LEFT + 8:g}" y="{y + 15:.1f}">{words_}</text>'
 
     def _steps(self) -> Iterator[str]:
-        """The period that each size allows: it stays until a size that allows a shorter one."""
+        """The period for each size as a step function."""
         points = self.front.points
         if not points:
             return

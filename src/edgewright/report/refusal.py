@@ -1,4 +1,4 @@
-"""Why a plan does not fit, and what would help, in one sentence with numbers."""
+"""Explains in one sentence with numbers why a plan does not fit and what to try."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def refusal(plan: Plan, verdict: Fit, critical: Sequence[str]) -> str:
 
 
 def ram_parts(verdict: Fit) -> str:
-    """What the RAM is for, where the stack is counted too."""
+    """The components of the RAM, if the stack is counted too."""
     if verdict.stack is None:
         return ""
     return f"{text.count(verdict.arenas)} B of arenas and {text.count(verdict.stack)} B of stack"
 
 
 def flash_parts(plan: Plan) -> str:
-    """What the flash is for, as far as it is counted."""
+    """The components of the flash, as far as they are counted."""
     linked = plan.linked
     if linked is None:
         return "weights alone"
@@ -60,20 +60,20 @@ def _proof(plan: Plan) -> str:
 
 
 def _way_out(plan: Plan) -> str:
-    """What may help, the easiest first."""
+    """Suggestions, the easiest first."""
     floats = any(plan.network.tensors[name].dtype.is_float for name in plan.views)
     parts = "" if plan.is_in_parts else "layers in parts (`--minimise ram`, or `--max-overhead 5%` until it fits), "
     return f"{parts}{_boards(plan, 'RAM')}, a smaller input" + (", or an int8 version of the model" if floats else "")
 
 
 def _smaller_weights(plan: Plan) -> str:
-    """Integers where most bytes are real numbers; else there is but the model itself."""
+    """Suggests quantisation if most bytes are floats; otherwise a smaller model."""
     sizes = {name: tensor.bytes for name, tensor in plan.network.tensors.items() if name in plan.network.constants}
     floats = sum(size for name, size in sizes.items() if plan.network.tensors[name].dtype.is_float)
     return "int8 weights" if 2 * floats > sum(sizes.values()) else "a smaller model"
 
 
 def _boards(plan: Plan, what: str) -> str:
-    """Boards that would do, the smallest first."""
+    """Boards with enough memory, the smallest first."""
     found = boards_with(plan.peak_bytes + (plan.stack_bytes or 0), plan.flash_bytes)
     return f"a board with more {what}" + (f" ({', '.join(found)})" if found else "")

@@ -1,7 +1,7 @@
 """Pictures of a driver: its register map, bit by bit, and its conflict graph.
 
-The map has a row for each register and a column for each bit, fields coloured by what they do; the graph has accesses
-on a circle, and edges between those that must not become one (S 6.4.2).
+The map has a row for each register and a column for each bit, with fields coloured by kind. The graph has accesses on a
+circle, and edges between accesses that must not be merged (S 6.4.2).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .charts import escaped, opening
 
 LEFT, RIGHT, HEAD, ROW, GAP, NOTE = 184.0, 24.0, 22.0, 26.0, 6.0, 15.0  # px
 ACROSS = 896.0  # px for all bits of the widest register
-LETTER = 6.4  # px, the mean width of a letter, generously
+LETTER = 6.4  # px, mean width of a character, rounded up
 
 KINDS = {
     "plain": "keeps what software writes",
@@ -31,7 +31,7 @@ KINDS = {
 
 
 def kind_of(at: TableField) -> str:
-    """The strongest thing to know about a field: a key of KINDS."""
+    """The most important property of a field: a key of KINDS."""
     if at.field.fifo:
         return "fifo"
     if at.nature.reading_acts:
@@ -44,7 +44,7 @@ def kind_of(at: TableField) -> str:
 
 
 def register_map_svg(table: Table) -> str:
-    """One SVG element for what all devices of a group have."""
+    """The registers that all devices of a group share, as an SVG element."""
     return "".join(_Map(table).lines())
 
 
@@ -69,7 +69,7 @@ class _Map:
             yield f'<text class="middle" x="{self._x(bit, 1) + self.column / 2:.1f}" y="{HEAD - 8:g}">{bit}</text>'
 
     def _rows(self) -> Iterator[tuple[list[str], float]]:
-        """The lines of every row, and where it ends."""
+        """The lines of each row and where it ends."""
         y = HEAD
         for entry in self.table.entries:
             start = entry.offset if isinstance(entry, TableBlock) else 0
@@ -92,14 +92,14 @@ class _Map:
             yield f'<text class="value" x="{x + 2:.1f}" y="{y + ROW + NOTE * number - 3:g}">{escape(note)}</text>'
 
     def _free(self, register: TableRegister) -> Iterator[tuple[TableField, float]]:
-        """The fields from the top down, each with the px to its left that no field has."""
+        """The fields from top to bottom, each with the free px to its left."""
         above = register.width
         for at in sorted(register.fields, key=lambda at: -at.bit):
             yield at, (above - at.bit - at.size) * self.column
             above = at.bit
 
     def _notes(self, register: TableRegister) -> Iterator[str]:
-        """Lines below a register: bit and name of the fields whose names find no room in the row."""
+        """Lines below a register that name the fields whose names do not fit in the row."""
         line = ""
         for at, free in self._free(register):
             if self._is_cut(at, free):
@@ -119,7 +119,7 @@ class _Map:
         return LETTER * len(text.printable(at.name)) + 4 <= at.size * self.column
 
     def _field(self, at: TableField, y: float, free: float) -> Iterator[str]:
-        """A field and its name, which stands to the left where there is more room (`free` px), or below the row."""
+        """A field with its name inside it, to its left if there is more space (`free` px), or below the row."""
         x, width = self._x(at.bit, at.size), at.size * self.column
         shared = " shared" if at.field.shared_with_isr else ""
         told = text.printable(f"{at.path}, {_bits(at)}: {about_field(at) or KINDS['plain']}")
@@ -134,12 +134,12 @@ class _Map:
             yield f'<text class="middle value" x="{x + width / 2:.1f}" y="{y + 17:g}">{label}</text></g>'
 
     def _x(self, bit: int, size: int) -> float:
-        """Where bits begin: the highest is on the left."""
+        """The x of a bit; the highest bit is on the left."""
         return LEFT + ACROSS - (bit + size) * self.column
 
 
 def _is_left_of_field(name: str, free: float) -> bool:
-    """Whether the name finds room to the left of its field."""
+    """Whether the name fits to the left of its field."""
     return LETTER * len(name) + 12 < free
 
 
@@ -148,14 +148,14 @@ def _registers(entry: Entry) -> tuple[TableRegister, ...]:
 
 
 def _array(register: TableRegister) -> str:
-    """The name of the array whose elements fill a register, since only their indices fit into it."""
+    """The name of the array whose elements fill a register, where only indices fit."""
     names = {at.path.partition("[")[0] for at in register.fields}
     is_array = len(register.fields) > 1 and len(names) == 1
     return f"{text.shortened(text.printable(names.pop()), 10)} " if is_array else ""
 
 
 def _label(name: str, room: int) -> str:
-    """The name in so many letters; of an element of an array rather its index."""
+    """The name shortened to a number of characters; for an array element, its index."""
     index = name.rpartition("_")[2]
     return index if len(name) > room >= len(index) and index.isdigit() else text.shortened(name, room)
 
@@ -169,12 +169,12 @@ def _bits(at: TableField) -> str:
 
 
 COLOURS = 8  # of regions in the style sheet; they repeat
-MOST = 48  # accesses; beyond, nothing can be seen any more
+MOST = 48  # accesses; larger graphs are unreadable
 SPACE = 34.0  # px on the circle for each access
 
 
 def conflict_graph_svg(function: Function, regions: Regions) -> str:
-    """One SVG element; empty where there is nothing to see, or too much."""
+    """The graph as an SVG element; empty if it has no edges or too many accesses."""
     if not 2 <= len(function.accesses) <= MOST:
         return ""
     return "".join(_Graph(function, regions).lines())
@@ -211,5 +211,5 @@ class _Graph:
 
 
 def region_numbers(regions: Regions) -> dict[int, int]:
-    """The region of each access."""
+    """The index of each access's region."""
     return {number: n for n, region in enumerate(regions.regions) for number in region}

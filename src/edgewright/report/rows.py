@@ -1,4 +1,4 @@
-"""What the page's tables say, row by row, as plain text and numbers. How rows look is left to the template."""
+"""The rows of the page's tables as plain text and numbers; the template formats them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class SavingRow:
     technique: str
     peak: int
     share: float  # of the largest peak, 0..1
-    saved: int  # against the row before; negative where a technique alone costs
+    saved: int  # compared with the row before; negative if the technique alone costs memory
     total: str  # against the first row
 
 
 @dataclass(frozen=True, slots=True)
 class CriticalRow:
-    number: int  # of the buffer in the plan; ties a row to its rectangle
+    number: int  # of the buffer in the plan; links the row to its rectangle
     name: str
     what: str
     size: int
@@ -43,7 +43,7 @@ class StageRow:
     live: int
     load: float  # live bytes as a share of the peak, 0..1
     sweep: str
-    shares: tuple[str, ...]  # what becomes of its inputs' bytes
+    shares: tuple[str, ...]  # how the bytes of its inputs are used
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def saving_rows(plan: Plan) -> tuple[SavingRow, ...]:
 
 
 def critical_rows(occupancy: Occupancy, critical: Sequence[str]) -> tuple[CriticalRow, ...]:
-    """The critical buffers, the largest first, as in S 4.3.3."""
+    """The critical buffers, the largest first (S 4.3.3)."""
     chosen = [occupancy.buffers[name] for name in occupancy.named(critical)]
     chosen.sort(key=lambda b: (-b.size, b.offset, b.name))
     return tuple(
@@ -99,7 +99,7 @@ def stage_rows(occupancy: Occupancy) -> tuple[StageRow, ...]:
 
 
 def tensor_rows(occupancy: Occupancy) -> tuple[TensorRow, ...]:
-    """Every tensor that lies in memory, in the order of the network, then scratch."""
+    """Every tensor in memory, in network order, followed by scratch."""
     plan, number = occupancy.plan, occupancy.numbers
     rows = []
     for name, tensor in plan.network.tensors.items():
@@ -133,7 +133,7 @@ def tensor_rows(occupancy: Occupancy) -> tuple[TensorRow, ...]:
 
 
 def _some(view: View, kept: Shape) -> str:
-    """How many rows are kept, or what of a tile."""
+    """The rows or the part of a tile that are kept."""
     return describe.shape(kept) if view.tiled or view.window is None else str(kept[view.window[0]])
 
 
@@ -158,7 +158,7 @@ def _stage_row(occupancy: Occupancy, position: int, stage: Stage) -> StageRow:
 
 
 def _operator(plan: Plan, layer: Layer, work: LayerWork) -> str:
-    """The operator; and how much of its output is computed where that is not just all of it."""
+    """The operator, and the share of its output that is computed if it is not 100 %."""
     told = describe.operator(layer.op, plan.network.shapes(layer))
     if work.done < work.whole:
         return f"{told} ({text.percent(work.done, work.whole)} copied, the rest lies in place)"
@@ -166,7 +166,7 @@ def _operator(plan: Plan, layer: Layer, work: LayerWork) -> str:
 
 
 def _shares(occupancy: Occupancy, layer: Layer) -> Iterator[str]:
-    """For each input whose bytes the output takes over: how much of it."""
+    """For each input overlapped by the output, the share of its bytes."""
     network = occupancy.plan.network
     for name in network.activations(layer):
         shared = occupancy.shared_bytes(name, layer.output)
@@ -183,7 +183,7 @@ def _shares(occupancy: Occupancy, layer: Layer) -> Iterator[str]:
 
 
 def _what(occupancy: Occupancy, buffer: Buffer) -> str:
-    """What lies in the buffer: its role, and the layers that write it."""
+    """The role of the buffer and the layers that write it."""
     role, network = occupancy.role(buffer.name), occupancy.plan.network
     if role is Role.SCRATCH and buffer.name in map(sums_name, network.by_name):
         return f"running sums of {text.printable(buffer.name.removesuffix(sums_name('')))}"
@@ -198,7 +198,7 @@ def _what(occupancy: Occupancy, buffer: Buffer) -> str:
 
 
 def _window(occupancy: Occupancy, buffer: Buffer) -> str:
-    """How much of its tensors the buffer holds at a time, if not all."""
+    """The share of its tensors that the buffer holds at a time, if not all."""
     name = occupancy.tensors[buffer.name][0]
     view, shape = occupancy.plan.views[name], occupancy.plan.network.tensors[name].shape
     if view.tiled:

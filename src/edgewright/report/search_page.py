@@ -1,5 +1,5 @@
-"""The page of an architecture search: all candidates in parallel coordinates and pairwise, the search over time, and
-for each point of the front its figures, its plan and the command that compiles it."""
+"""The page of an architecture search: all candidates in parallel coordinates and pairwise, the progress of the search,
+and for each point of the front its figures, plan and compile command."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ FACTORS = {
 
 
 class LogAxis(Axis):
-    """Values on a logarithmic scale; `low` and `high` are above 0."""
+    """A logarithmic axis; `low` and `high` are above 0."""
 
     def at(self, value: float) -> float:  # type: ignore[override]
         share = log10(value / self.low) / (log10(self.high / self.low) or 1)
         return self.start + share * (self.end - self.start)
 
     def ticks(self, most: int) -> Iterator[tuple[float, str]]:
-        """Powers of ten with their double and fivefold, or the powers alone where these are many."""
+        """Powers of ten with their double and fivefold; only the powers if there are many."""
         powers = range(floor(log10(self.low)), ceil(log10(self.high)) + 1)
         factors = (1, 2, 5) if 3 * (len(powers) - 1) <= 2 * most else (1,)
         for power in powers:
@@ -63,7 +63,7 @@ class LogAxis(Axis):
 
 @dataclass(frozen=True, slots=True)
 class ShownCandidate:
-    """A candidate as it is drawn; a point of the front has its name."""
+    """A candidate as drawn; points of the front have a name."""
 
     number: int
     name: str
@@ -78,7 +78,7 @@ class ShownCandidate:
 
 @dataclass(frozen=True, slots=True)
 class PointPanel:
-    """What belongs to one point of the front."""
+    """The panel of one point of the front."""
 
     point: DesignPoint
     number: int
@@ -87,7 +87,7 @@ class PointPanel:
 
 
 def search_page(outcome: SearchOutcome, command: str, plans: Mapping[str, Plan] | None = None) -> str:
-    """One self-contained HTML document. `command` repeats the search, `plans` are those of the points by name."""
+    """The page, a self-contained HTML document. `command` repeats the search, `plans` maps point names to plans."""
     shown, plans = shown_candidates(outcome), plans or {}
     measures = tuple(shown[0].values) if shown else ()
     metric = Measure(outcome.front.metric)
@@ -133,7 +133,7 @@ def _cards(outcome: SearchOutcome) -> list[Card]:
 
 
 def shown_candidates(outcome: SearchOutcome) -> list[ShownCandidate]:
-    """Each trained architecture once, with its best training; points of the front as they are in int8."""
+    """Each trained architecture once, with its best training; points of the front with their int8 figures."""
     measures = list(dict.fromkeys([*outcome.front.measures, Measure.RAM, Measure.FLASH, Measure.INSTRUCTIONS]))
     metric = measures[0]
     points = {outcome.points[point.name]: point for point in outcome.front.points}
@@ -154,7 +154,7 @@ def shown_candidates(outcome: SearchOutcome) -> list[ShownCandidate]:
         values = {m: abs(cost) * FACTORS.get(m, 1.0) for m, cost in costs.items()}
         name = source.name if isinstance(source, DesignPoint) else ""
         shown.append(ShownCandidate(one.number, name, values))
-    return sorted(shown, key=lambda one: (bool(one.name), one.number))  # points are drawn over the others
+    return sorted(shown, key=lambda one: (bool(one.name), one.number))  # draw points of the front last
 
 
 def _axis(shown: Sequence[ShownCandidate], measure: Measure, start: float, end: float) -> Axis:
@@ -197,7 +197,7 @@ def parallel_svg(shown: Sequence[ShownCandidate], measures: Sequence[Measure]) -
 
 
 def pair_svg(shown: Sequence[ShownCandidate], across: Measure, up: Measure, number: int) -> str:
-    """One measure against the metric: all candidates, and the steps of the front."""
+    """One measure against the metric: all candidates, and the front as steps."""
     x = _axis(shown, across, LEFT, PAIR_WIDTH - RIGHT)
     y = _axis(shown, up, PAIR_HEIGHT - FOOT, TOP)
     titles = (TITLES[across], TITLES[up])
@@ -222,7 +222,7 @@ def pair_svg(shown: Sequence[ShownCandidate], across: Measure, up: Measure, numb
 
 
 def _marks(one: ShownCandidate, kind: str) -> str:
-    """The attributes by which the page's script knows a candidate; points of the front can be picked."""
+    """The attributes that identify a candidate for the page's script; points of the front are selectable."""
     marks = f' class="{kind} {"of-front" if one.name else "other"}" data-id="{one.number}"'
     if one.name:
         marks += f' data-pick="{one.number}" role="button" tabindex="0" aria-label="{escape(one.name)}"'
@@ -230,7 +230,7 @@ def _marks(one: ShownCandidate, kind: str) -> str:
 
 
 def time_svg(outcome: SearchOutcome) -> str:
-    """The metric of every slice of training in the order of candidates, the best so far, and what was refused."""
+    """The metric of every training slice in candidate order, the best so far, and refused candidates."""
     metric = Measure(outcome.front.metric)
     trained = [one for one in outcome.candidates if one.is_trained]
     values = [-100 * one.cost(metric) for one in trained] or [0.0]

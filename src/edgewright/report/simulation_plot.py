@@ -1,4 +1,4 @@
-"""The picture of a simulated day as SVG: signals with their thresholds, scenario, power, charge, accuracy over time."""
+"""The chart of a simulated day as SVG: signals with thresholds, scenario, power, charge, accuracy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ Points = Sequence[tuple[float, float]]
 
 
 def simulation_svg(outcome: SimulationOutcome, *, standalone: bool = True) -> str:
-    """One SVG element; the charge has a line for each scenario alone. `standalone` brings style and background."""
+    """The chart as an SVG element, with the charge of each scenario alone. `standalone` includes style and
+    background."""
     return "".join(_TimeChart(outcome).lines(standalone))
 
 
@@ -83,7 +84,7 @@ class _TimeChart:
             yield f'<text class="tick end" x="{LEFT - 7:g}" y="{y + 4:.1f}">{shown}</text>'
 
     def _key(self, panel: _Panel, entries: Sequence[tuple[str, str]]) -> Iterator[str]:
-        """What the lines of a panel are, above it at the right: (class of the line, words)."""
+        """The legend of a panel, at its top right: (CSS class, text)."""
         x = self.across.end
         for style, words in reversed(entries):
             yield f'<text class="end" x="{x:.1f}" y="{panel.top - 9:g}">{escaped(words)}</text>'
@@ -141,7 +142,7 @@ class _TimeChart:
         yield f'<path class="used" d="{self._steps(steps, panel.up)}"/>'
 
     def _charge(self, top: float) -> Iterator[str]:
-        """What is left of the battery, against what must be; without a battery, what was taken."""
+        """The remaining charge and its required minimum; without a battery, the energy used."""
         battery = self.environment.battery
         if battery is None:
             panel = _Panel.at(top, CHARGE, "energy taken, Wh", 0.0, 1.08 * self.simulation.energy / HOUR)
@@ -164,7 +165,7 @@ class _TimeChart:
         yield f'<path class="used" d="{self._path(_charges(self.simulation, battery.capacity), panel.up)}"/>'
 
     def _charge_alone(self, name: str, points: Points, up: Axis) -> Iterator[str]:
-        """The charge with one scenario all the time. Its name stands below the line, which falls, and left of it."""
+        """The charge when one scenario runs all the time, with its name below the falling line, on the left."""
         yield f'<path class="alone" d="{self._path(points, up)}"/>'
         (end, left), words = points[-1], f"{name} alone"
         if left <= 0.0:
@@ -214,13 +215,13 @@ class _TimeChart:
         return "M" + "L".join(f"{self._x(time):.1f} {up.at(value):.1f}" for time, value in points)
 
     def _steps(self, steps: Sequence[tuple[Period, float]], up: Axis) -> str:
-        """A line that jumps where a period begins."""
+        """A step function over periods."""
         path = f"M{self._x(0.0):.1f} {up.at(steps[0][1]):.1f}"
         return path + "".join(f"V{up.at(value):.1f}H{self._x(period.end):.1f}" for period, value in steps)
 
 
 def _read_signals(simulation: Simulation, rules: SwitchingRules) -> Mapping[str, Points]:
-    """What rules read over time, drawn as it is held between two readings; the charge has a panel of its own."""
+    """The signals that rules read, held between readings; the charge has its own panel."""
     environment = simulation.environment
     kept: dict[str, list[tuple[float, float]]] = {}
     for time, values in environment.readings().items():
@@ -234,7 +235,7 @@ def _read_signals(simulation: Simulation, rules: SwitchingRules) -> Mapping[str,
 
 
 def _thinned(points: Points, x: Callable[[float], float]) -> Points:
-    """At most four points for each half px: the first, the least, the greatest and the last one there."""
+    """At most four points for each half px: the first, the minimum, the maximum and the last."""
     thin: list[tuple[float, float]] = []
     for _, group in groupby(points, key=lambda point: floor(2 * x(point[0]))):
         column = list(group)
@@ -244,7 +245,7 @@ def _thinned(points: Points, x: Callable[[float], float]) -> Points:
 
 
 def _charges(simulation: Simulation, capacity: float) -> Points:
-    """What is left over time, in watt hours, down to an empty battery."""
+    """The remaining energy over time in watt hours, until the battery is empty."""
     points = [(time, (capacity - spent) / HOUR) for time, spent in simulation.spent()]
     for index, ((start, before), (end, after)) in enumerate(pairwise(points)):
         if after < 0:
@@ -253,7 +254,7 @@ def _charges(simulation: Simulation, capacity: float) -> Points:
 
 
 def _runs(periods: Sequence[Period]) -> Iterator[tuple[float, float, str]]:
-    """From when to when each scenario gives the results."""
+    """The intervals in which each scenario delivers the results."""
     for name, group in groupby(periods, key=lambda period: period.scenario):
         run = list(group)
         yield run[0].start, run[-1].end, name

@@ -1,4 +1,4 @@
-"""The common arena of all scenarios: which bytes each of them uses, over its stages, as SVG."""
+"""The common arena of all scenarios as SVG: the bytes that each scenario uses over its stages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BETWEEN = 14.0  # px between two scenarios
 
 
 def switch_map_svg(layout: SwitchLayout) -> str:
-    """One SVG element for a page that brings its style: a column for each scenario."""
+    """The map as an SVG element for a page with its own style: a column for each scenario."""
     return "".join(_lines(layout))
 
 
@@ -48,7 +48,7 @@ def _lines(layout: SwitchLayout) -> Iterator[str]:
 
 
 def _columns(layout: SwitchLayout) -> Iterator[Axis]:
-    """Of each scenario: its stages from left to right."""
+    """The stages of each scenario, from left to right."""
     counts = [max(1, len(plan.program.stages)) for plan in layout.plans.values()]
     free = WIDTH - LEFT - RIGHT - BETWEEN * (len(counts) - 1)
     at = LEFT
@@ -80,7 +80,7 @@ def _buffers(plan: Plan, column: Axis, addresses: Axis) -> Iterator[str]:
 
 
 def _kind(plan: Plan, buffer: Buffer) -> str:
-    """What it holds, which is also the class in the style sheet."""
+    """The kind of contents, which is also the CSS class."""
     tensors = {tensor for tensor, view in plan.views.items() if view.buffer == buffer.name}
     for kind, names in (("input", plan.network.inputs), ("output", plan.network.outputs)):
         if tensors & set(names):

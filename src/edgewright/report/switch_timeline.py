@@ -1,4 +1,4 @@
-"""The picture of one switch: steps of the old and the new scenario on their processors over time, as SVG."""
+"""One switch over time as SVG: the steps of the old and the new scenario on their processors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UNITS = ((0.9, 1.0, "s"), (0.9e-3, 1e-3, "ms"), (0.0, 1e-6, "us"))  # from this 
 
 
 def switch_timeline_svg(timeline: Timeline, *, standalone: bool = False) -> str:
-    """One SVG element, from the beginning of the old frame to the last step of both scenarios."""
+    """The chart as an SVG element, from the start of the old frame to the last step of both scenarios."""
     return "".join(_TimelineChart(timeline).lines(standalone))
 
 
@@ -89,7 +89,7 @@ class _TimelineChart:
 
 
 def _moment(x: float, floor: float, style: str, said: str, level: float) -> Iterator[str]:
-    """A line through all processors, with words above it on the side where there is room."""
+    """A vertical line through all processors, with a label on the side that has space."""
     is_left = x + LETTER * len(said) + 10 > WIDTH
     yield f'<path class="{style}" d="M{x:.1f} {level - 8:g}V{floor:g}"/>'
     place = f'class="{style} end" x="{x - 6:.1f}"' if is_left else f'class="{style}" x="{x + 6:.1f}"'

@@ -1,4 +1,4 @@
-"""Tiles and windows on the feature maps of each fusion group: a small picture for every tensor, moved by a slider."""
+"""Tiles and windows on the feature maps of each fusion group: a small picture for each tensor, moved by a slider."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .occupancy import Occupancy
 LARGEST = 112.0  # px, the longer side of the largest map of a group
 SMALLEST = 26.0  # px, to which the longer side of a small one is enlarged
 THINNEST = 8.0  # px, the shorter side
-SHEETS = 8  # at most, that stand for the channels
+SHEETS = 8  # maximum number of sheets that represent the channels
 SHIFT = 5.0  # px from sheet to sheet
 MOST_GROUPS = 12
 MOST_MAPS = 40
@@ -28,35 +28,35 @@ MOST_MAPS = 40
 
 @dataclass(frozen=True, slots=True)
 class FeatureMapView:
-    """One feature map with the words below it."""
+    """A feature map with its caption."""
 
     svg: Markup
     operator: str
     shape: str
-    kept: str  # how much of it is in memory at a time
+    kept: str  # the part in memory at a time
 
 
 @dataclass(frozen=True, slots=True)
 class FusionGroupView:
-    """What the template needs of one group."""
+    """The template's data for one group."""
 
     position: int
     name: str
     technique: Technique
     about: str
     maps: tuple[FeatureMapView, ...]
-    captions: tuple[str, ...]  # of each moment
-    shown: int  # the moment that is drawn at first
-    left_out: int  # maps
+    captions: tuple[str, ...]  # one for each moment
+    shown: int  # the moment shown initially
+    left_out: int  # number of maps that are not drawn
 
     @property
     def moments(self) -> str:
-        """The captions as JSON, for the script."""
+        """The captions as JSON for the page's script."""
         return json.dumps(self.captions, ensure_ascii=False)
 
 
 def fusion_group_views(occupancy: Occupancy) -> tuple[FusionGroupView, ...]:
-    """A view of each stage that runs in parts; of many, those in which most memory is in use."""
+    """A view of each stage that runs in parts; of many, those with the most live memory."""
     plan = occupancy.plan
     found = sorted(fusion_groups(plan), key=lambda entry: -plan.live_bytes[entry[0]])[:MOST_GROUPS]
     return tuple(_view(occupancy, position, stage) for position, stage in sorted(found, key=lambda entry: entry[0]))
@@ -90,7 +90,7 @@ def _map_view(occupancy: Occupancy, item: Map, scale: float, shown: int, kind: T
 
 
 def _kept(occupancy: Occupancy, item: Map) -> str:
-    """What is in memory of it at a time."""
+    """The part of the map that is in memory at a time."""
     shape, kept = occupancy.plan.network.tensors[item.tensor].shape, occupancy.kept_shape(item.tensor)
     if item.is_summed:
         return "running sums"
@@ -99,7 +99,7 @@ def _kept(occupancy: Occupancy, item: Map) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Canvas:
-    """Where rows and columns of a map land."""
+    """The scale of a map's rows and columns."""
 
     image: Image
     scale: float
@@ -121,7 +121,7 @@ class _Canvas:
         return box.rows == (0, self.image[0]) and box.columns == (0, self.image[1])
 
     def rect(self, rows: Sequence[int], columns: Sequence[int]) -> list[float]:
-        """x, y, width, height on the front sheet; something is always to be seen of what is not empty."""
+        """x, y, width, height on the front sheet; a box that is not empty stays visible."""
         if rows[1] <= rows[0] or columns[1] <= columns[0]:
             return [0, 0, 0, 0]
         down, across = self.height / self.image[0], self.width / self.image[1]
@@ -130,7 +130,7 @@ class _Canvas:
         return [round(value, 1) for value in (x + 1, y + self.depth + 1, wide, high)]
 
     def lit(self, channels: Sequence[int]) -> list[int]:
-        """The sheets, from the front, in which these channels lie."""
+        """The sheets, from the front, that contain these channels."""
         total = max(1, self.image[2])
         first = channels[0] * self.sheets // total
         last = -(-channels[1] * self.sheets // total)
@@ -138,7 +138,7 @@ class _Canvas:
 
 
 def _map_svg(plan: Plan, item: Map, scale: float, shown: int, kind: Technique) -> str:
-    """One feature map with sheets for its channels, and what lies in memory at the moment shown."""
+    """One feature map with sheets for its channels, and its memory contents at the initial moment."""
     by_channels = kind is Technique.FDT
     sheets = min(SHEETS if by_channels else 3, item.image[2])
     canvas = _Canvas(item.image, max(scale, SMALLEST / max(item.image[:2])), max(1, sheets))
@@ -155,7 +155,7 @@ def _map_svg(plan: Plan, item: Map, scale: float, shown: int, kind: Technique) -
 
 
 def _sheets(canvas: _Canvas, frame: Sequence[Sequence[float]]) -> Iterator[str]:
-    """From the back to the front."""
+    """The sheets from back to front."""
     first, stop = frame[-1]
     for sheet in reversed(range(canvas.sheets)):
         style = "sheet lit" if first <= sheet < stop else "sheet"
@@ -174,9 +174,9 @@ def _marks(frame: Sequence[Sequence[float]]) -> Iterator[str]:
 
 
 def _frame(canvas: _Canvas, snapshot: Snapshot, by_channels: bool) -> list[list[float]]:
-    """The boxes of one moment: kept, now, the halo in up to two parts; and which sheets are lit.
+    """The boxes of one moment: kept, now, and up to two parts of the halo; and the highlighted sheets.
 
-    Where whole sheets are computed, being lit says it all.
+    Where whole sheets are computed, highlighting them is enough.
     """
     now, kept = snapshot.now, snapshot.kept
     lit: Sequence[int] = (0, 0)
@@ -191,7 +191,7 @@ def _frame(canvas: _Canvas, snapshot: Snapshot, by_channels: bool) -> list[list[
 def _halo(
     now: Extent, fresh: Extent
 ) -> tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]:
-    """What is computed again: above what is new over the full width, and beside it."""
+    """The recomputed parts: above the new part over the full width, and beside it."""
     if now.is_empty:
         return ((0, 0), (0, 0)), ((0, 0), (0, 0))
     if fresh.is_empty:
@@ -202,7 +202,7 @@ def _halo(
 
 
 def _packed(frames: Sequence[Sequence[Sequence[float]]]) -> str:
-    """The frames as JSON; one that equals the last is written as 0."""
+    """The frames as JSON; a frame equal to the one before is written as 0."""
     short: list[object] = []
     for before, frame in zip([None, *frames[:-1]], frames, strict=True):
         short.append(0 if frame == before else [[int(v) if v == int(v) else v for v in box] for box in frame])
@@ -210,7 +210,7 @@ def _packed(frames: Sequence[Sequence[Sequence[float]]]) -> str:
 
 
 def _title(plan: Plan, item: Map) -> str:
-    """The tensor, its layer and its size: the text that stands below a map and is read aloud."""
+    """Tensor, layer and size: the visible caption and the text for screen readers."""
     tensor = plan.network.tensors[item.tensor]
     made = short_operator(plan.network, item.layer) if item.layer else "from outside"
     return text.printable(f"{item.tensor}: {made}, {describe.shape(tensor.shape)}, {text.size(tensor.bytes)}")

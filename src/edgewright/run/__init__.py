@@ -1,5 +1,5 @@
-"""Deployments on this machine: native parts or other runtimes, FIFOs whose slots are the buffers, statistics.
+"""Runs deployments on this machine: native parts or other runtimes, FIFOs whose slots are the buffers, statistics.
 
-Small devices load what executes (`pipeline` and below), which takes numpy and pydantic alone; `build` and `profiling`
-compile, and take the rooms below.
+Small devices load `pipeline` and the modules below it, which need numpy and pydantic only; `build` and `profiling`
+compile, and need the rooms below.
 """

@@ -1,6 +1,6 @@
-"""Deployments compiled for this machine: a library for each part, and the reduced deployment that names them.
+"""Compiles deployments for this machine: a library for each part, and the reduced deployment that names them.
 
-This compiles, and takes the rooms below; what it writes into a folder runs without them.
+Compiling needs the rooms below; the resulting folder runs without them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ THIS = "this"  # the device that is this machine
 
 
 def build_pipeline(deployment: Deployment, folder: Path) -> Deployment:
-    """The reduced deployment, whose parts are compiled into `folder`; its own file is there too."""
+    """Compiles the parts into `folder` and returns the reduced deployment, which is saved there too."""
     check_executable(checked_deployment(deployment))
     make_folder(folder)
     taken: set[str] = set()
@@ -68,9 +68,9 @@ def build_pipeline(deployment: Deployment, folder: Path) -> Deployment:
 
 
 def plan_for_host(network: Network, lanes: int = 1) -> Plan:
-    """The plan with its ends in FIFO slots, all of it in whole cache lines.
+    """The plan with its inputs and outputs in FIFO slots, aligned to cache lines.
 
-    Lanes share whole layers where that pays. One core takes some layers by rows, with the pools behind them.
+    Lanes share whole layers where that pays. On one core some layers run by rows, fused with the following pools.
     """
     whole = plan_in_slots(network, SLOT_ALIGNMENT)
     return with_lanes(network, whole, lanes, target=TARGETS["host"]) if lanes > 1 else with_pools(network, whole)
@@ -79,7 +79,7 @@ def plan_for_host(network: Network, lanes: int = 1) -> Plan:
 def whole_network(
     network: Network, plan: Plan | None, cores: Sequence[tuple[int, ...]] = ((),), slots: int = SLOTS
 ) -> Deployment:
-    """The network as one part by this plan: a replica on each group of cores, frames dealt out in turn."""
+    """The network as one part with this plan: a replica on each group of cores, with frames distributed in turn."""
     ends = dict.fromkeys((*network.inputs, *network.outputs))
     whole = {name: TensorRegion(network.name, name, Region.whole(network.tensors[name].shape)) for name in ends}
     part = Part(
@@ -117,7 +117,7 @@ def _native(part: Part, library: Library, path: Path, folder: Path) -> BuiltPart
 
 
 def _of_other_runtime(part: Part, name: str, folder: Path) -> BuiltPart:
-    """A part that another runtime executes: torch takes it as we have it, onnxruntime as a model file."""
+    """A part for another runtime: torch takes our network, onnxruntime a model file."""
     is_torch = part.runtime == "torch"
     if not is_torch and part.runtime != "onnxruntime":
         raise InputError(
@@ -133,7 +133,7 @@ def _of_other_runtime(part: Part, name: str, folder: Path) -> BuiltPart:
 
 
 def _reduced(deployment: Deployment, built: Mapping[str, BuiltPart]) -> Deployment:
-    """The deployment as a device needs it: without layers, weights, plans and predictions."""
+    """The deployment without layers, weights, plans and predictions, as a device needs it."""
     networks = []
     for network in deployment.networks:
         fifos = [fifo for fifo in deployment.fifos if fifo.what.network == network.name]
@@ -150,7 +150,7 @@ def _reduced(deployment: Deployment, built: Mapping[str, BuiltPart]) -> Deployme
 def _ends_alone(
     network: Network, inputs: Container[str], outputs: Container[str], others: Sequence[str] = ()
 ) -> Network:
-    """The network without layers and weights: these of its inputs and outputs, and these other tensors."""
+    """The network without layers and weights: only these inputs, outputs and other tensors."""
     brought = tuple(name for name in network.inputs if name in inputs)
     taken = tuple(name for name in network.outputs if name in outputs)
     tensors = {name: network.tensors[name] for name in (*brought, *taken, *others)}
@@ -159,7 +159,7 @@ def _ends_alone(
 
 
 def _free_name(wanted: str, taken: set[str]) -> str:
-    """The name, or with a number behind it, that no other part has."""
+    """The name, with a number added if another part has it."""
     name, number = wanted, 1
     while name in taken:
         number += 1

@@ -1,9 +1,8 @@
-"""Profiles of boards that are not here: by instructions for microcontrollers, by roofline for others.
+"""Estimated profiles of other boards: by instructions for microcontrollers, by roofline for others.
 
-Instructions of each layer are those that the cost model of the kernels gives for the core. By roofline no layer is
-faster than its arithmetic or its traffic allows: the peak is what the vector units of a core do each cycle, the traffic
-every tensor once. Kernels reach some share of it, so these are the least times that the hardware permits. Every time is
-marked with its origin.
+Instructions of each layer come from the kernels' cost model for the core. By roofline a layer is as fast as its
+arithmetic and its traffic allow: the peak is what a core's vector units do per cycle, the traffic each tensor once.
+Kernels reach some share of it, so these times are lower bounds. Every time is marked with its origin.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from ..platform.target import target_of_processor
 from ..program import structure_digest
 from .profiling import layer_profiles
 
-# Vector units that multiply and add at full width each cycle, as the makers' optimisation guides have them.
+# Vector units that multiply and add at full width every cycle, from the makers' optimisation guides.
 _UNITS = {
     ProcessorKind.CORTEX_A76: 2,
     ProcessorKind.CORTEX_A78AE: 2,
@@ -30,21 +29,21 @@ _UNITS = {
     ProcessorKind.X86_64: 2,
 }
 _WORD = 32  # bits of a float32
-HAND_OVER = 20e-6  # seconds to hand a frame from thread to thread, as found on a Linux host
+HAND_OVER = 20e-6  # seconds to pass a frame between threads, as measured on a Linux host
 _BITS = 8
 
 
 @dataclass(frozen=True)
 class PeakRate:
-    """What one core could do at most."""
+    """The peak performance of one core."""
 
     macs_per_s: float  # float32
     int8_macs_per_s: float
-    bytes_per_s: float | None  # of the memory that it reaches; None where the board file does not tell
+    bytes_per_s: float | None  # of its memory; None if the board file does not say
 
 
 def estimate_profile(network: Network, board: Board) -> Profile:
-    """The network's layers on each processor of a board, with 1 to as many lanes as it has cores."""
+    """The network's layers on each processor of a board, with 1 up to as many lanes as it has cores."""
     times: dict[str, list[LayerTime]] = {layer.name: [] for layer in network.layers}
     processors, origins, first = [], set[TimeOrigin](), 0
     for processor in board.processors:
@@ -84,12 +83,12 @@ def estimate_profile(network: Network, board: Board) -> Profile:
 
 
 def _instruction_times(network: Network, board: Board, processor: Processor) -> dict[str, float] | None:
-    """Seconds of each layer by its instructions; None where they or the core's cycles are not known."""
+    """Seconds of each layer by its instructions; None if these or the core's cycles are unknown."""
     target, time = target_of_processor(processor), instruction_time(board, processor, network.is_real)
     if target is None or time is None or target.name not in modelled():
         return None
     plan = find_whole_layers(network, board, target=target).plan
-    found = dict.fromkeys((layer.name for layer in network.layers), 0.0)  # some do nothing
+    found = dict.fromkeys((layer.name for layer in network.layers), 0.0)  # some layers execute nothing
     stages = estimate(plan, target, zig=builds_with_zig(target)).stages
     for stage, instructions in zip(plan.program.stages, stages, strict=True):
         found[stage.layers[-1]] = instructions * time
@@ -102,20 +101,20 @@ def _least_time(network: Network, layer: Layer, peak: PeakRate, lanes: int) -> f
     moved = sum(tensor.bytes for tensor in (*inputs, network.tensors[layer.output]))
     is_int8 = inputs[0].dtype in (DType.INT8, DType.UINT8)
     rate = peak.int8_macs_per_s if is_int8 else peak.macs_per_s
-    work = max(network.macs(layer), network.tensors[layer.output].size)  # something for each element
+    work = max(network.macs(layer), network.tensors[layer.output].size)  # at least one operation per element
     traffic = moved / peak.bytes_per_s if peak.bytes_per_s else 0.0
     return max(work / (rate * lanes), traffic)
 
 
 def peak_rate(board: Board, processor: Processor) -> PeakRate:
-    """The most that one core, or the whole GPU, can do."""
+    """The peak of one core, or of the whole GPU."""
     if processor.kind is ProcessorKind.GPU:
         per_cycle = float(processor.lanes)
     else:
         per_cycle = max(1.0, _UNITS.get(processor.kind, 1) * processor.simd_bits / _WORD)
     macs = per_cycle * processor.clock
     has_dot = Feature.DOT in processor.features or ProcessorKind.GPU is processor.kind
-    faster = 4 if has_dot else 2 if processor.simd_bits else 1  # bytes beside words in one vector
+    faster = 4 if has_dot else 2 if processor.simd_bits else 1  # bytes rather than words in one vector
     bandwidths = [memory.bandwidth for memory in board.memories_of(processor.name) if memory.bandwidth]
     return PeakRate(macs, faster * macs, max(bandwidths) / _BITS if bandwidths else None)
 

@@ -1,4 +1,4 @@
-"""This machine as far as native code and times go: architecture, instructions, kinds of cores. Read from the system."""
+"""This machine as far as it affects native code and times: architecture, instructions, kinds of cores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 _CPUINFO = Path("/proc/cpuinfo")
 _CORES = Path("/sys/devices/system/cpu")
-# Arm cores by the implementer and part numbers that they tell (MIDR_EL1).
+# Arm cores by implementer and part number (MIDR_EL1).
 _ARM_PARTS = {
     (0x41, 0xD03): "cortex-a53",
     (0x41, 0xD04): "cortex-a35",
@@ -38,7 +38,7 @@ _ARM_PARTS = {
 
 @dataclass(frozen=True, slots=True)
 class CoreKind:
-    """Equal cores: their kind as the system tells it, their numbers, and the highest clock where it is known."""
+    """Equal cores: their kind as the system reports it, their numbers, and the highest clock if known."""
 
     kind: str
     cores: tuple[int, ...]
@@ -46,13 +46,13 @@ class CoreKind:
 
 
 def architecture() -> str:
-    """The instruction set, by its usual name."""
+    """The usual name of the instruction set."""
     return {"arm64": "aarch64", "AMD64": "x86_64"}.get(platform.machine(), platform.machine())
 
 
 @cache
 def processor_features() -> tuple[str, ...]:
-    """The instructions that all cores have beyond the architecture, as Linux names them; none elsewhere."""
+    """The instruction set extensions that all cores have, by Linux's names; none on other systems."""
     listed = [
         set(value.split()) for entry in _cpuinfo() for key, value in entry.items() if key in ("Features", "flags")
     ]
@@ -67,7 +67,7 @@ def usable_cores() -> tuple[int, ...]:
 
 
 def pin(cores: tuple[int, ...]) -> bool:
-    """Keeps the calling thread on these cores; False where the system cannot, or has none of them."""
+    """Pins the calling thread to these cores; False if the system cannot."""
     allowed = set(cores) & set(usable_cores())
     if not allowed or not hasattr(os, "sched_setaffinity"):
         return False
@@ -86,7 +86,7 @@ def on_cores(cores: tuple[int, ...], what: Callable[[], T]) -> T:
         pin(cores)
         try:
             found.append(what())
-        except BaseException as error:  # told where the thread was asked for
+        except BaseException as error:  # re-raised in the calling thread
             errors.append(error)
 
     thread = threading.Thread(target=work, name="edgewright-profile", daemon=True)
@@ -108,7 +108,7 @@ def core_kinds() -> tuple[CoreKind, ...]:
 
 
 def processor_model() -> str:
-    """The processor as the system names it."""
+    """The processor's name according to the system."""
     for entry in _cpuinfo():
         if name := entry.get("model name"):
             return name
@@ -134,7 +134,7 @@ def _clock(core: int) -> int | None:
 
 @cache
 def _cpuinfo() -> tuple[dict[str, str], ...]:
-    """The blocks of /proc/cpuinfo; none where there is no such file."""
+    """The blocks of /proc/cpuinfo; empty if the file is missing."""
     try:
         text = _CPUINFO.read_text()
     except OSError:
@@ -145,7 +145,7 @@ def _cpuinfo() -> tuple[dict[str, str], ...]:
 
 
 def resident_bytes() -> int:
-    """Memory of this process that is in RAM now; 0 where the system does not tell."""
+    """Resident memory of this process; 0 if the system does not report it."""
     with suppress(OSError, ValueError, IndexError):
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return 0

@@ -1,4 +1,4 @@
-"""A pipeline measured over many frames, alone or in turns with onnxruntime on the same number of threads."""
+"""Measures a pipeline over many frames, alone or alternating with onnxruntime on the same number of threads."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from .pipeline import Pipeline
 from .statistics import RunStatistics, call_times, median_and_spread
 from .workers import WorkerTimes
 
-ROUNDS = 5  # of each side, in turns, so that whatever else the machine does disturbs both alike
-WARM_UP = 3  # frames before the first that count: caches, clocks, pages
+ROUNDS = 5  # of each side, alternating, so that other load affects both alike
+WARM_UP = 3  # frames before measuring: caches, clocks, pages
 Inputs = Mapping[str, Array]
 Competitor = Callable[[], object]  # computes one frame
 
 
 @dataclass(frozen=True)
 class CompetitorFigures:
-    """What another runtime came to, one frame after the other."""
+    """Figures of another runtime that processes one frame after the other."""
 
     frames_per_s: float
     latency_s: float
-    grown_bytes: int  # by so much the process grew when it was loaded and warm: an estimate of its memory
+    grown_bytes: int  # growth of the process after loading and warm-up: an estimate of its memory
 
 
 def measured(pipeline: Pipeline, inputs: Sequence[Inputs], frames: int) -> RunStatistics:
-    """The pipeline over so many frames, after a few that do not count; inputs are taken in turn."""
+    """Measures the pipeline over `count` frames after a warm-up; inputs are used in turn."""
     _round(pipeline, inputs, WARM_UP)
     return _round(pipeline, inputs, frames)
 
@@ -39,9 +39,9 @@ def measured(pipeline: Pipeline, inputs: Sequence[Inputs], frames: int) -> RunSt
 def compared(
     pipeline: Pipeline, inputs: Sequence[Inputs], frames: int, load: Callable[[], Competitor]
 ) -> tuple[RunStatistics, CompetitorFigures]:
-    """Both sides in turns: rates are medians over the rounds.
+    """Measures both sides alternately: rates are medians over the rounds.
 
-    The first frame of a turn does not count: threads of the other side are still awake, looking for work.
+    The first frame of a turn does not count, because the other side's threads are still spinning.
     """
     before = resident_bytes()
     competitor = load()
@@ -64,13 +64,13 @@ def compared(
 
 
 def onnxruntime_session(model: Path, feed: Mapping[str, Array], threads: int) -> Competitor:
-    """The model file in onnxruntime as it comes, on so many threads."""
+    """The model file in onnxruntime with default settings and a number of threads."""
     session, given = open_session(str(model), threads), dict(feed)
     return lambda: session.run(None, given)
 
 
 def combine_rounds(rounds: Sequence[RunStatistics]) -> RunStatistics:
-    """Several rounds as one: rates and latencies are medians, times of workers are added up."""
+    """Several rounds as one: medians of rates and latencies, sums of worker times."""
     workers: dict[str, WorkerTimes] = {}
     for each in rounds:
         for name, times in each.workers.items():

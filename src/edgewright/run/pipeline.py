@@ -1,6 +1,6 @@
-"""A deployment that runs: `with pipeline(deployment) as p: for y in p(frames): ...`.
+"""A running deployment: `with pipeline(deployment) as p: for y in p(frames): ...`.
 
-Threads exist while frames are read from it, and no longer: an error, an interrupt or a reader that stops ends them.
+Threads exist only while frames are read: an error, an interrupt or the end of reading ends them.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from .ring import FrameSlot, MemoryBlock, Ring, StreamEnd, StreamState
 from .statistics import FrameLog, MemoryUse, RunStatistics
 from .workers import BoundPart, Feeder, Starts, WorkerThread
 
-SOURCE_PATIENCE = 0.5  # seconds that a source is waited for when a stream has been stopped
+SOURCE_PATIENCE = 0.5  # seconds to wait for a source after a stream was stopped
 Frame = Mapping[str, Array] | Array
 
 
 def pipeline(what: Deployment | str | Path) -> Pipeline:
-    """A deployment, compiled for this machine and loaded; or what was built before, by its folder.
+    """A deployment compiled for this machine and loaded; or one that was built before, by its folder.
 
-    A folder that holds a deployment and nothing built is compiled as well.
+    A folder with a deployment that is not built is compiled first.
     """
     if isinstance(what, str | Path) and ((Path(what) / REDUCED_FILE).exists() or not (Path(what) / FILE).exists()):
         return Pipeline(load_reduced(Path(what)), Path(what))
-    from .build import build_pipeline  # compiles, which takes more than numpy
+    from .build import build_pipeline  # compiling needs more than numpy
 
     deployment = load_deployment(what) if isinstance(what, str | Path) else what
     keep = TemporaryDirectory(prefix="edgewright-")
@@ -49,10 +49,10 @@ def pipeline(what: Deployment | str | Path) -> Pipeline:
 
 
 class Pipeline:
-    """Parts with their executors, slots and arenas in place. Called with frames, it gives their results in order.
+    """Parts with their executors, slots and arenas. Called with frames, it yields their results in order.
 
-    A frame is an array, or a mapping from input names to arrays where there are several; a result is a mapping from
-    output names to arrays. Tensors are in our layout, channels last.
+    A frame is an array, or a mapping from input names to arrays if there are several; a result is a mapping from output
+    names to arrays. Tensors are in our layout, channels last.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Pipeline:
         keep: TemporaryDirectory[str] | None = None,
         executors: Mapping[tuple[str, str], Executor] | None = None,
     ) -> None:
-        """With `executors`, by worker and part, none are loaded from the folder."""
+        """Given `executors`, by worker and part, are not loaded from the folder."""
         check_executable(deployment)
         self.deployment, self.folder, self._keep = deployment, folder, keep
         self._sources = [fifo for fifo in deployment.fifos if fifo.source == OUTSIDE]
@@ -81,7 +81,7 @@ class Pipeline:
 
     @property
     def memory(self) -> MemoryUse:
-        """What has been allocated."""
+        """The allocated memory."""
         slots = sum(fifo.slots * self.deployment.slot_bytes(fifo) for fifo in self.deployment.fifos)
         return MemoryUse(
             self.deployment.ram_bytes - slots,
@@ -97,7 +97,7 @@ class Pipeline:
         self.close()
 
     def close(self) -> None:
-        """Ends what is running, and gives everything back."""
+        """Stops running streams and releases everything."""
         if self._state is not None:
             self._state.stop()
         for executor in self._executors.values():
@@ -108,7 +108,7 @@ class Pipeline:
             self._keep.cleanup()
 
     def __call__(self, frames: Iterable[Frame]) -> Iterator[dict[str, Array]]:
-        """The results of the frames, in their order, while the next ones are being computed."""
+        """Yields the results of the frames in order, while the next frames are computed."""
         if not self._slots:
             raise InputError("this pipeline has been closed; make a new one")
         if self._state is not None:
@@ -154,17 +154,17 @@ class Pipeline:
             raise state.error
 
     def _ends(self, fifos: Iterable[Fifo]) -> dict[str, Tensor]:
-        """The tensors that these FIFOs carry regions of, as the caller names them."""
+        """The tensors whose regions these FIFOs carry, by their public names."""
         networks = self.deployment.network_named
         return {self._name(fifo): networks[fifo.what.network].tensors[fifo.what.tensor] for fifo in fifos}
 
     def _name(self, fifo: Fifo) -> str:
-        """A tensor as the caller names it: with its network where there are several."""
+        """The public name of a tensor: with its network if there are several."""
         what = fifo.what
         return what.tensor if len(self.deployment.networks) == 1 else f"{what.network}/{what.tensor}"
 
     def _bound(self, worker: Worker, rings: Mapping[TensorRegion, Ring]) -> list[BoundPart]:
-        """The worker's parts, joined to the rings of this stream."""
+        """The worker's parts, connected to the rings of this stream."""
         parts = []
         for part in map(self.deployment.part_named.__getitem__, worker.parts):
             reads = tuple(rings[part.inputs[name]] for name in part.network.inputs)
@@ -186,7 +186,7 @@ class Pipeline:
         return executors
 
     def _write(self, frame: int, values: Frame, slots: list[FrameSlot]) -> None:
-        """Copies a frame from outside into the slots of its inputs."""
+        """Copies a frame into the slots of its inputs."""
         names = list(self.inputs)
         if not isinstance(values, Mapping):
             if len(names) != 1:
@@ -205,7 +205,7 @@ class Pipeline:
             np.copyto(slot.array, given[self._name(fifo)][fifo.what.region.slices])
 
     def _read(self, slots: list[FrameSlot]) -> dict[str, Array]:
-        """The outputs, copied out of the slots that hold them or regions of them."""
+        """Copies the outputs from their slots."""
         found = {name: np.empty(tensor.shape, tensor.dtype.numpy) for name, tensor in self.outputs.items()}
         for fifo, slot in zip(self._results, slots, strict=True):
             found[self._name(fifo)][fifo.what.region.slices] = slot.array

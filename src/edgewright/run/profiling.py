@@ -1,6 +1,6 @@
-"""Profiles measured on this machine: each layer on each kind of core, with 1 to k lanes, by one executor or several.
+"""Measures profiles on this machine: each layer on each kind of core, with 1 to k lanes, by one or several executors.
 
-Our own code is measured in instrumented builds; other runtimes say for themselves how long they take.
+Native code is measured in instrumented builds; other runtimes report their own times.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from .ring import FrameSlot, MemoryBlock, StreamEnd, StreamState
 from .statistics import call_times, median_and_spread
 
 THIS = "this"
-REPEATS = 15  # of every measurement; the median counts
-_LEAST = 0.002  # seconds of one sample: shorter frames are repeated within it
-_TAKEN = 5  # frames of lanes of which the middle one counts
-_MOVED = 4 << 20  # bytes that are handed over to find the rate
-_HANDED = 300  # times that a frame is handed over to find the latency
+REPEATS = 15  # of every measurement; the median is used
+_LEAST = 0.002  # minimum seconds of one sample: shorter frames are repeated
+_TAKEN = 5  # frames of lanes per sample; the median is used
+_MOVED = 4 << 20  # bytes transferred to measure the rate
+_HANDED = 300  # transfers of a frame to measure the latency
 
 
 def measure_profile(
@@ -59,9 +59,9 @@ def measure_profile(
     executors: Sequence[str] = (NATIVE,),
     lanes: Sequence[int] = (),
 ) -> Profile:
-    """The network's layers on each kind of core of this machine, by each of these executors; torch has the GPU.
+    """The network's layers on each kind of core of this machine, by each of these executors; torch uses the GPU.
 
-    `plans` by the number of lanes are for our own code; onnxruntime has as many threads as they have lanes, or `lanes`.
+    `plans`, by number of lanes, are for native code; onnxruntime uses as many threads as lanes.
     """
     chosen = tuple(kinds or core_kinds())
     named = dict(zip(processor_names(chosen), chosen, strict=True))
@@ -103,7 +103,7 @@ def measure_profile(
 
 @dataclass
 class _Measured:
-    """What has been measured so far."""
+    """The measurements so far."""
 
     layers: dict[str, list[LayerTime]]
     frames: list[FrameTime]
@@ -119,7 +119,7 @@ class _Measured:
 def _measure_native(
     found: _Measured, network: Network, plans: Mapping[int, Plan], kinds: Mapping[str, CoreKind], repeats: int
 ) -> None:
-    """Our own code, in an instrumented build for each number of lanes."""
+    """Native code, in an instrumented build for each number of lanes."""
     with TemporaryDirectory(prefix="edgewright-") as folder:
         for lanes, plan in plans.items():
             library = emit(checked(plan), TARGETS["host"], network)
@@ -130,7 +130,7 @@ def _measure_native(
                 bench = _Bench(timed, network)
                 samples, whole = on_cores(kind.cores[:lanes], partial(bench.sample, repeats, lanes))
                 _add_layers(found.layers, plan, name, lanes, samples)
-                timed.stop_lanes()  # those that come next run on other cores
+                timed.stop_lanes()  # the next lanes run on other cores
                 seconds, spread = median_and_spread(whole)
                 found.frames.append(FrameTime(processor=name, lanes=lanes, seconds=seconds, spread=spread))
                 if lanes == 1:
@@ -139,7 +139,7 @@ def _measure_native(
 
 
 def fingerprint() -> Fingerprint:
-    """This machine, as far as times go."""
+    """The properties of this machine that affect times."""
     return Fingerprint(
         architecture=architecture(),
         system=system(),
@@ -150,7 +150,7 @@ def fingerprint() -> Fingerprint:
 
 
 def _compiler() -> str:
-    """The compiler's name; none where there is none, and our own code cannot be built."""
+    """The compiler's name; None if there is no compiler, so that native code cannot be built."""
     try:
         return toolchain(TARGETS["host"]).name
     except EdgewrightError:
@@ -158,7 +158,7 @@ def _compiler() -> str:
 
 
 def layer_profiles(network: Network, times: Mapping[str, Sequence[LayerTime]]) -> tuple[LayerProfile, ...]:
-    """The layers as they stand in the network, with what they do and these times."""
+    """The layers of the network with their description and times."""
     return tuple(
         LayerProfile(
             name=layer.name,
@@ -173,7 +173,7 @@ def layer_profiles(network: Network, times: Mapping[str, Sequence[LayerTime]]) -
 
 @dataclass
 class _Bench:
-    """A timed library with memory of its own, ready to run."""
+    """A timed library with its own memory, ready to run."""
 
     timed: TimedLibrary
     network: Network
@@ -193,11 +193,11 @@ class _Bench:
         self.timed.function(*self._arguments)
 
     def sample(self, repeats: int, lanes: int) -> tuple[list[Sequence[float]], list[float]]:
-        """Seconds of each stage and of the whole frame, so many times.
+        """Seconds of each stage and of the whole frame, `times` times.
 
-        One lane is counted by the time that its thread computes. Lanes wait for each other, which takes the clock: of
-        a few frames the middle one counts, since whatever else the machine does adds much to a few of them. The
-        quickest would promise what no stream keeps up: one lane or the other is often a little late.
+        One lane is measured by its thread's CPU time. Several lanes wait for each other, which needs wall-clock time:
+        the median of a few frames is used, since other load disturbs some of them, and the fastest frame would be too
+        optimistic.
         """
         clock: Callable[[], float] = time.perf_counter if lanes > 1 else time.thread_time
         together = np.median if lanes > 1 else np.mean
@@ -217,20 +217,20 @@ class _Bench:
         return stages, whole
 
     def _count(self, clock: Callable[[], float]) -> int:
-        """Frames of one sample, so that it lasts long enough to be timed."""
+        """The frames of one sample, so that it is long enough to be timed."""
         (seconds,) = call_times(self.run, 1, clock)
         return max(1, min(100, round(_LEAST / max(seconds, 1e-6))))
 
 
 def _loaded(timed: TimedLibrary, network: Network) -> Callable[[], object]:
-    """One frame in memory of its own."""
+    """One frame in its own memory."""
     return _Bench(timed, network).run
 
 
 def _add_layers(
     times: dict[str, list[LayerTime]], plan: Plan, processor: str, lanes: int, samples: list[Sequence[float]]
 ) -> None:
-    """The times of stages as those of their layers; layers that execute nothing take no time."""
+    """Adds the times of stages as times of their layers; layers that execute nothing take no time."""
     for index, stage in enumerate(plan.program.stages):
         seconds, spread = median_and_spread([sample[index] for sample in samples])
         work = [max(1, plan.network.macs(plan.network.by_name[name])) for name in stage.layers]
@@ -244,16 +244,16 @@ def _add_layers(
 
 
 def _slowdowns(load: Callable[[], Callable[[], object]], kind: CoreKind, repeats: int) -> tuple[float, ...]:
-    """How much longer a frame takes when n cores have one each: by all frames that they finish in the same time.
+    """How much longer a frame takes when n cores process one each, by the number of frames they finish together.
 
-    They share caches, memory, and on some boards power or, as two threads of one core, its units.
+    They share caches, memory, and on some boards power, or as two threads the units of a core.
     """
     rates = [_frames_per_s(load, kind.cores[:count], repeats) for count in range(1, len(kind.cores) + 1)]
     return tuple(max(1e-3, count * rates[0] / rate) for count, rate in enumerate(rates, start=1))
 
 
 def _frames_per_s(load: Callable[[], Callable[[], object]], cores: Sequence[int], repeats: int) -> float:
-    """Of all these cores together; none has ended before the others have been at work for so many frames."""
+    """The joint rate of all these cores while all of them are busy."""
     barrier, over = threading.Barrier(len(cores)), threading.Event()
     rates: list[float] = []
 
@@ -283,7 +283,7 @@ def _frames_per_s(load: Callable[[], Callable[[], object]], cores: Sequence[int]
 
 
 def _transfers(kinds: Mapping[str, CoreKind]) -> list[TransferTime]:
-    """Handing a frame over through a ring, between cores of each two kinds that have two."""
+    """Transfers of a frame through a ring, between cores of each pair of kinds."""
     found = []
     for source_name, source in kinds.items():
         for target_name, target in kinds.items():
@@ -294,7 +294,7 @@ def _transfers(kinds: Mapping[str, CoreKind]) -> list[TransferTime]:
 
 
 def hand_over(source: int, target: int) -> tuple[float, float]:
-    """Seconds until one core has a frame that the other put into a ring, and bytes a second of reading it there."""
+    """Seconds until one core sees a frame that the other put into a ring, and bytes per second of reading it there."""
     state = StreamState()
     block, moved = MemoryBlock(2 * aligned(_MOVED)), Tensor("moved", (_MOVED,), DType.UINT8)
     there, back = (state.ring([block.slot(n * aligned(_MOVED), moved)], 1) for n in range(2))
@@ -344,7 +344,7 @@ def hand_over(source: int, target: int) -> tuple[float, float]:
 
 
 def processor_names(kinds: Sequence[CoreKind]) -> tuple[str, ...]:
-    """A name for each kind of core: "cpu" where there is one, else the kind's, with a number where two share it."""
+    """A name for each kind of core: "cpu" for a single kind, else the kind's name, with a number if two share it."""
     if len(kinds) == 1:
         return ("cpu",)
     found: list[str] = []

@@ -1,4 +1,4 @@
-"""The profile of a network on this machine: which executors, and how many lanes."""
+"""Profiles a network on this machine: which executors, and how many lanes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .profiling import REPEATS, measure_profile
 def measured_here(
     network: Network, executors: tuple[str, ...], most_lanes: int | None, repeats: int = REPEATS
 ) -> Profile:
-    """The times of these executors; of our own code where none is named, or of onnxruntime where it cannot be built."""
+    """The times of these executors; by default native code, or onnxruntime if it cannot be built."""
     notes: tuple[str, ...] = ()
     if not executors:
         executors = (NATIVE,)
@@ -29,7 +29,7 @@ def measured_here(
 
 
 def lane_counts(most_lanes: int | None) -> list[int]:
-    """The numbers of lanes that are measured: each up to four, then every doubling, and all cores of a kind."""
+    """The numbers of lanes to measure: up to four, then every doubling, and all cores of a kind."""
     cores = {len(kind.cores) for kind in core_kinds()}
     most = min(max(cores), most_lanes or max(cores))
     counts = {*range(1, 5), *(1 << n for n in range(3, 12)), *cores, most}
@@ -37,6 +37,6 @@ def lane_counts(most_lanes: int | None) -> list[int]:
 
 
 def lane_plans(network: Network, most_lanes: int | None) -> dict[int, Plan]:
-    """The plan for each number of lanes that is measured."""
+    """The plan for each number of lanes."""
     plans = {n: plan_for_host(network, n) for n in lane_counts(most_lanes)}
     return {n: plan for n, plan in plans.items() if plan.lanes == n}

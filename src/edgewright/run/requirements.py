@@ -1,4 +1,4 @@
-"""What `run` asks of a deployment, besides that it is sound: one device, whole frames in slots, workers in parallel."""
+"""The requirements of `run` on a deployment: one device, whole frames in slots, parallel workers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..program.deployment_memory import worker_arenas
 
 
 def check_executable(deployment: Deployment) -> None:
-    """An error where threads of this machine cannot execute the deployment as it says."""
+    """Raises an error if threads of this machine cannot execute the deployment."""
     devices = dict.fromkeys(worker.device for worker in deployment.workers)
     if len(devices) > 1:
         raise InputError(
@@ -31,7 +31,7 @@ def check_executable(deployment: Deployment) -> None:
 
 
 def _check_memory(deployment: Deployment) -> None:
-    """An error where the arenas of workers and the slots do not lie side by side in their memories."""
+    """Raises an error if the arenas of workers and the slots overlap in their memories."""
     device = deployment.workers[0].device
     for fifo in deployment.fifos:
         layout = deployment.arenas.get((device, fifo.memory), ArenaLayout(0))

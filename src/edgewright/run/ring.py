@@ -1,7 +1,7 @@
-"""Rings: bounded FIFOs whose slots are the buffers that parts read and write; nothing is copied.
+"""Rings: bounded FIFOs whose slots are the buffers that parts read and write, without copies.
 
-Frame f lies in slot f mod the number of slots, whoever computes it, so replicas need no restoring of order. Whoever
-writes frame f waits until frame f - slots has been read by all readers: that is the back-pressure.
+Frame f lies in slot f mod the number of slots, whichever worker computes it, so replicas need no reordering. The writer
+of frame f waits until all readers have read frame f - slots: that is the back-pressure.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..network.tensor import Array, Tensor
 
 
 class StreamEnd(Exception):
-    """Nothing more will come: the last frame is through, or the run has been stopped."""
+    """No more frames: the last one is done, or the run was stopped."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class FrameSlot:
 
 
 class MemoryBlock:
-    """Zeroed memory from the system, at a page; given back as a whole."""
+    """Zeroed, page-aligned memory from the system; released as a whole."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -54,7 +54,8 @@ class MemoryBlock:
 
 @dataclass
 class StreamState:
-    """What rings and workers of a stream share: a lock, how many frames there are, whether it was stopped, and why."""
+    """The state shared by rings and workers of a stream: a lock, the number of frames, whether it was stopped, and
+    why."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     frames: int | None = None  # None until the source has ended
@@ -63,13 +64,13 @@ class StreamState:
     _rings: list[Ring] = field(default_factory=list)
 
     def finish(self, frames: int) -> None:
-        """There are so many frames, and no more."""
+        """Sets the final number of frames."""
         with self.lock:
             self.frames = frames
             self._wake()
 
     def stop(self, error: BaseException | None = None) -> None:
-        """Everybody ends now. The first error is the one that counts."""
+        """Stops all threads; the first error is kept."""
         with self.lock:
             if not self.stopped and error is not None:
                 self.error = error
@@ -77,7 +78,7 @@ class StreamState:
             self._wake()
 
     def check(self, frame: int) -> None:
-        """Called with the lock held: ends whoever waits for a frame that will not come."""
+        """Ends a thread that waits for a frame that will not come. Needs the lock."""
         if self.stopped or (self.frames is not None and frame >= self.frames):
             raise StreamEnd
 
@@ -93,18 +94,18 @@ class StreamState:
 
 
 class Ring:
-    """A bounded FIFO, by frame numbers. All methods are called with the stream's lock held."""
+    """A bounded FIFO, by frame numbers. All methods need the stream's lock."""
 
     def __init__(self, state: StreamState, slots: Sequence[FrameSlot], readers: int) -> None:
         self._state, self._slots, self._readers = state, slots, readers
         self.readable, self.writable = threading.Condition(state.lock), threading.Condition(state.lock)
-        self._written = [-1] * len(slots)  # the frame that lies in each slot, complete
-        self._awaited = list(range(len(slots)))  # the frame that each slot is free for, or will be
-        self._left = [0] * len(slots)  # readers who have not read it
-        self._done = [0.0] * len(slots)  # when it was complete
+        self._written = [-1] * len(slots)  # the complete frame in each slot
+        self._awaited = list(range(len(slots)))  # the frame that each slot is, or will be, free for
+        self._left = [0] * len(slots)  # number of readers that have not read it
+        self._done = [0.0] * len(slots)  # time of completion
 
     def wait_for_frame(self, frame: int) -> FrameSlot:
-        """The slot in which the frame lies, once it does."""
+        """Waits for the frame and returns its slot."""
         index = frame % len(self._slots)
         while self._written[index] != frame or self._state.stopped:
             self._state.check(frame)
@@ -112,7 +113,7 @@ class Ring:
         return self._slots[index]
 
     def wait_for_slot(self, frame: int) -> FrameSlot:
-        """The slot that the frame may be written to, once all have read what lay there."""
+        """Waits until the frame's slot is free and returns it."""
         index = frame % len(self._slots)
         while self._left[index] or self._awaited[index] != frame or self._state.stopped:
             self._state.check(frame)
@@ -120,7 +121,7 @@ class Ring:
         return self._slots[index]
 
     def put(self, frame: int) -> None:
-        """The frame is complete: all readers may read it."""
+        """Marks the frame as complete, so that readers may read it."""
         index = frame % len(self._slots)
         assert self._awaited[index] == frame and not self._left[index], f"frame {frame} was put twice"
         self._written[index], self._left[index] = frame, self._readers
@@ -129,7 +130,7 @@ class Ring:
         self.readable.notify_all()
 
     def release(self, frame: int) -> None:
-        """One reader has read the frame. When all have, its slot is free."""
+        """Marks the frame as read by one reader; after the last one its slot is free."""
         index = frame % len(self._slots)
         assert self._written[index] == frame and self._left[index], f"frame {frame} was released too often"
         self._left[index] -= 1
@@ -137,5 +138,5 @@ class Ring:
             self.writable.notify_all()
 
     def done(self, frame: int) -> float:
-        """When the frame was complete; it must still lie in its slot."""
+        """The time at which the frame, which must still be in its slot, was complete."""
         return self._done[frame % len(self._slots)]

@@ -1,6 +1,7 @@
-"""How long onnxruntime takes: for the whole network, and for each of its layers as a model of its own.
+"""Times of onnxruntime: for the whole network, and for each layer as a separate model.
 
-Layers alone begin and end in our layout, so they take longer than inside a whole: the whole frame says by how much.
+Separate layers begin and end in our layout, so they take longer than inside the network: the whole frame is used to
+correct them.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ _WARM_UP = 3
 def session_times(
     network: Network, kinds: Mapping[str, CoreKind], lanes: Sequence[int], repeats: int
 ) -> tuple[Mapping[str, list[LayerTime]], list[FrameTime]]:
-    """The layers and the whole network on each processor, by name, with so many threads.
+    """The times of the layers and the whole network on each processor, by name, for a number of threads.
 
-    A layer that onnxruntime does not take has no time.
+    A layer that onnxruntime does not support has no time.
     """
     layers: dict[str, list[LayerTime]] = {layer.name: [] for layer in network.layers}
     frames: list[FrameTime] = []
@@ -49,7 +50,7 @@ def session_times(
 
 
 def session_run(network: Network) -> Callable[[], object]:
-    """One frame of the whole network in a session of its own, on the thread that calls it."""
+    """A function that runs one frame of the whole network in its own session, in the calling thread."""
     model = _model(network)
     if model is None:
         raise InputError(f"network '{network.name}' has layers that ONNX does not know, so onnxruntime cannot run it")
@@ -61,7 +62,7 @@ _Model = tuple[bytes, Mapping[str, np.ndarray[tuple[int, ...], np.dtype[np.gener
 
 
 def _model(network: Network) -> _Model | None:
-    """A network as onnxruntime takes it, with values for its inputs; None where ONNX has no such layer."""
+    """A network as an ONNX model, with values for its inputs; None if ONNX has no such layer."""
     try:
         content = to_onnx(network).SerializeToString()
     except EdgewrightError:
@@ -72,7 +73,7 @@ def _model(network: Network) -> _Model | None:
 
 
 def _measured(model: _Model, cores: tuple[int, ...], repeats: int) -> tuple[float, float] | None:
-    """Median and spread of a run on these cores; None where onnxruntime refuses the model."""
+    """Median and spread of a run on these cores; None if onnxruntime refuses the model."""
     content, feed = model
 
     def work() -> list[float] | None:
@@ -82,7 +83,7 @@ def _measured(model: _Model, cores: tuple[int, ...], repeats: int) -> tuple[floa
                 session.run(None, feed)
         except InputError:
             raise
-        except Exception:  # onnxruntime has a class of its own for every kind of refusal
+        except Exception:  # onnxruntime has many classes of errors
             return None
         clock: Callable[[], float] = time.perf_counter if len(cores) > 1 else time.thread_time
         return call_times(lambda: session.run(None, feed), repeats, clock)

@@ -1,4 +1,4 @@
-"""What a run of a pipeline came to: rates, latencies, what each worker did, and the memory that was taken."""
+"""The results of running a pipeline: rates, latencies, worker times, and allocated memory."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from .workers import WorkerTimes
 
 @dataclass(frozen=True)
 class MemoryUse:
-    """Bytes as they were allocated. Weights are counted once, however many replicas read them."""
+    """Allocated bytes. Weights are counted once, for any number of replicas."""
 
     arena_bytes: int
     slot_bytes: int
     weights_bytes: int
-    estimated_bytes: int = 0  # of runtimes that allocate by themselves: an estimate, by how the process grew
+    estimated_bytes: int = 0  # of runtimes that allocate by themselves: an estimate by the growth of the process
 
 
 @dataclass(frozen=True)
 class RunStatistics:
-    """The frames of one stream that have come out."""
+    """The statistics of one stream's frames."""
 
     frames: int
-    seconds: float  # of the clock, from the start of the threads to the end of the last
+    seconds: float  # wall-clock time from the start of the threads to the end of the last one
     frames_per_s: float  # between the first result and the last
-    latency_s: float  # median: from when a worker takes a frame to when its results are there
+    latency_s: float  # median, from when a worker takes a frame to its result
     latency_spread_s: float  # half the distance between the first and the third quartile
     workers: Mapping[str, WorkerTimes]
     memory: MemoryUse
 
     @property
     def cores_busy(self) -> float:
-        """How many workers were computing, on average."""
+        """The average number of busy cores."""
         return sum(times.busy for times in self.workers.values()) / self.seconds if self.seconds else 0.0
 
 
 class FrameLog:
-    """When each frame that has come out was taken and when it was done."""
+    """When each finished frame was taken and when it was done."""
 
     def __init__(self) -> None:
         self._taken: list[float] = []
@@ -55,14 +55,14 @@ class FrameLog:
         latency, spread = median_and_spread(done - np.array(self._taken))
         between = done.max() - done.min() if done.size > 1 else 0.0
         count = done.size - 1
-        if not between:  # one frame, or a clock that did not move: the run as a whole
+        if not between:  # one frame, or a clock without progress: the whole run
             between, count = seconds, done.size
         rate = count / between if between else 0.0
         return RunStatistics(int(done.size), seconds, float(rate), latency, spread, workers, memory)
 
 
 def call_times(run: Callable[[], object], count: int, clock: Callable[[], float] = time.perf_counter) -> list[float]:
-    """Seconds that each of so many calls takes by the clock."""
+    """Wall-clock seconds of each of `times` calls."""
     times = []
     for _ in range(count):
         start = clock()
@@ -74,7 +74,7 @@ def call_times(run: Callable[[], object], count: int, clock: Callable[[], float]
 def median_and_spread(
     values: Sequence[float] | np.ndarray[tuple[int, ...], np.dtype[np.float64]],
 ) -> tuple[float, float]:
-    """The median, and half the distance between the first and the third quartile; zeros where there is nothing."""
+    """The median, and half the distance between the first and third quartile; zeros for no values."""
     if not len(values):
         return 0.0, 0.0
     low, middle, high = np.percentile(values, (25, 50, 75))

@@ -1,4 +1,4 @@
-"""How long torch takes on a GPU: each layer, the whole network, and what moving a tensor there and back costs."""
+"""Times of torch on a GPU: each layer, the whole network, and transfers to and from it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .executors.torch_part import TorchNetwork, load_torch
 from .statistics import call_times, median_and_spread
 
 EXECUTOR, GPU = "torch", "gpu"
-_WITHIN = 10  # runs of a layer in one recorded graph: launching one takes longer than many a layer
+_WITHIN = 10  # runs of a layer in one recorded graph, because launching a graph takes longer than many layers
 _WARM_UP = 3
-_MOVED = 4 << 20  # bytes that are moved to find the rate
+_MOVED = 4 << 20  # bytes transferred to measure the rate
 
 
 @dataclass(frozen=True)
 class GpuTimes:
-    """Layers by name; one that torch does not execute has no time."""
+    """Times of layers by name; a layer that torch does not support has none."""
 
     layers: dict[str, list[LayerTime]]
     frames: tuple[FrameTime, ...]
@@ -31,7 +31,7 @@ class GpuTimes:
 
 
 def gpu_times(network: Network, cores: Sequence[str], repeats: int, device: str = "cuda") -> GpuTimes:
-    """All times on the GPU, with the transfers from and to the cores of these names."""
+    """All times on the GPU, with transfers to and from the named cores."""
     torch = load_torch(f"a profile of '{network.name}' on a GPU")
     if device == "cuda" and not torch.cuda.is_available():
         raise InputError("torch sees no GPU on this machine; profile with the executors native or onnxruntime")
@@ -66,7 +66,7 @@ def _timed(run: Callable[[], object], repeats: int) -> tuple[float, float]:
 
 
 def _transfers(torch: Any, device: str, cores: Sequence[str], repeats: int) -> list[TransferTime]:
-    """As a part moves its tensors: from a slot to the device, and into a slot."""
+    """Transfers as in a part: from a slot to the device, and back into a slot."""
     seconds = {}
     for size in (4, _MOVED):
         slot = torch.from_numpy(np.zeros(size // 4, np.float32))

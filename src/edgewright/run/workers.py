@@ -1,4 +1,4 @@
-"""Workers: threads that fire parts when their inputs hold a frame and their outputs have a slot for it."""
+"""Workers: threads that run parts when their inputs hold a frame and their outputs have a free slot."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .executors import Executor
 from .machine import pin
 from .ring import FrameSlot, Ring, StreamEnd, StreamState
 
-Starts = dict[int, float]  # when a worker first took each frame that is under way
+Starts = dict[int, float]  # when a worker first took each frame in progress
 
 
 @dataclass
 class WorkerTimes:
-    """What a worker did with its time, in seconds of the clock."""
+    """How a worker spent its time, in wall-clock seconds."""
 
     busy: float = 0.0  # computing
     waiting: float = 0.0  # for a frame to read
@@ -28,7 +28,7 @@ class WorkerTimes:
     is_pinned: bool = False
 
     def plus(self, other: WorkerTimes) -> WorkerTimes:
-        """Both together."""
+        """The sum of both."""
         return WorkerTimes(
             self.busy + other.busy,
             self.waiting + other.waiting,
@@ -40,7 +40,7 @@ class WorkerTimes:
 
 @dataclass(frozen=True)
 class BoundPart:
-    """A part as one worker runs it: its executor, the rings that it reads and those that it writes."""
+    """A part of one worker: its executor, and the rings that it reads and writes."""
 
     part: Part
     executor: Executor
@@ -49,7 +49,7 @@ class BoundPart:
 
 
 class WorkerThread(threading.Thread):
-    """A thread that takes its frames in order until there are no more, or until the stream is stopped."""
+    """A thread that processes its frames in order until the last one, or until the stream is stopped."""
 
     def __init__(self, worker: Worker, parts: Sequence[BoundPart], state: StreamState, starts: Starts) -> None:
         super().__init__(name=f"edgewright-{worker.name}", daemon=True)
@@ -67,7 +67,7 @@ class WorkerThread(threading.Thread):
                 frame += step
         except StreamEnd:
             pass
-        except BaseException as error:  # ours too: whatever ends this thread ends the stream
+        except BaseException as error:  # whatever ends this thread ends the stream
             self._state.stop(error)
 
     def _fire(self, bound: BoundPart, frame: int) -> None:
@@ -97,9 +97,9 @@ class WorkerThread(threading.Thread):
 
 
 class Feeder(threading.Thread):
-    """Puts frames into the rings from outside, as fast as there are slots.
+    """Puts frames from outside into the rings as slots become free.
 
-    A source that blocks for ever cannot be ended from here: its thread goes when it hands over its next frame.
+    A source that blocks forever cannot be interrupted: its thread ends when it returns its next frame.
     """
 
     def __init__(
@@ -116,13 +116,13 @@ class Feeder(threading.Thread):
         frame = 0
         try:
             while True:
-                self._slots(frame)  # no frame is taken from the source that there is no room for
+                self._slots(frame)  # no frame is taken before there is a slot for it
                 try:
                     value = next(self._frames)
                 except StopIteration:
                     self._state.finish(frame)
                     return
-                # Asked again: the stream may have been stopped since.
+                # Checked again, because the stream may have been stopped meanwhile.
                 self._write(frame, value, self._slots(frame))
                 with self._state.lock:
                     for ring in self._rings:

@@ -105,7 +105,7 @@ def uav() -> Mapping[str, str | bytes]:
     }
 
 
-APPLICATIONS: dict[str, Callable[[], Mapping[str, str | bytes]]] = {  # the file that a verb takes comes first
+APPLICATIONS: dict[str, Callable[[], Mapping[str, str | bytes]]] = {  # the file for the verb comes first
     "activity_flow": activity_flow,
     "moves": moves,
     "paper_application": paper_application,

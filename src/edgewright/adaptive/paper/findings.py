@@ -1,4 +1,4 @@
-"""What is wrong with the paper's algorithms as printed, as sentences about one application."""
+"""Describes the errors in the paper's printed algorithms and their effect on one application."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ... import text
 from .protocol import PaperTransition
 from .supergraph import Supergraph, derive_supergraph
 
-MOST_NAMED = 4  # edges or switches that a sentence lists
+MOST_NAMED = 4  # edges or switches listed in a sentence
 
 PRINTED = (
     "Algorithm 5, line 6, numbers layers from 0, while all that follows counts from 1.",
@@ -17,7 +17,7 @@ PRINTED = (
 
 
 def findings(graph: Supergraph, transitions: Sequence[PaperTransition]) -> tuple[str, ...]:
-    """Misprints, and what each would do to this application."""
+    """Misprints, and the effect of each on this application."""
     return (*PRINTED, *_literal(graph), *_races(transitions), *_lost_steps(graph, transitions))
 
 
@@ -60,6 +60,6 @@ def _lost_steps(graph: Supergraph, transitions: Sequence[PaperTransition]) -> It
 
 
 def listed(names: Sequence[str], separator: str = ", ") -> str:
-    """The first few, and how many more there are."""
+    """The first few, and the number of the rest."""
     more = len(names) - MOST_NAMED
     return separator.join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

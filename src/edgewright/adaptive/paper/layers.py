@@ -40,16 +40,16 @@ TYPES: tuple[tuple[str, tuple[type, ...]], ...] = (  # M table 2.2
     ("normalization", (BatchNorm, Lrn, L2Normalize)),
     ("arithmetic", (Binary,)),
 )
-ELSEWHERE = {"kernel", "stride", "pads", "groups"}  # fields of operators that other attributes hold
-Attributes = Mapping[LayerAttribute, Hashable]  # all but I, O and par
+ELSEWHERE = {"kernel", "stride", "pads", "groups"}  # fields of operators that are other attributes
+Attributes = Mapping[LayerAttribute, Hashable]  # all except I, O and par
 
 
 @dataclass(frozen=True)
 class LayerParameters:
-    """Weights, biases and scales. Equal where their values are, whatever they are called."""
+    """Weights, biases and scales. Equal if their values are, regardless of names."""
 
     digest: bytes
-    blocks: Mapping[bytes, int] = field(compare=False)  # digest -> bytes, of each constant
+    blocks: Mapping[bytes, int] = field(compare=False)  # digest -> bytes, for each constant
     names: tuple[str, ...] = field(compare=False)
 
     @property
@@ -69,7 +69,7 @@ class AttributedLayer:
 
 @dataclass(frozen=True, slots=True)
 class LayerEdge:
-    """Data on its way from one layer to another; both are numbers in the order of execution, from 0."""
+    """Data passed from one layer to another; both are numbers in the order of execution, from 0."""
 
     source: int
     target: int
@@ -82,11 +82,11 @@ class ScenarioGraph:
 
     name: str
     layers: tuple[AttributedLayer, ...]
-    edges: tuple[LayerEdge, ...]  # those of one target in the order in which it names its inputs
+    edges: tuple[LayerEdge, ...]  # those of one target in the order of its inputs
 
 
 def scenario_graph(name: str, network: Network) -> ScenarioGraph:
-    """The network as the paper sees it. Its inputs and outputs are layers; layers that only rename data are not."""
+    """The network as the paper sees it. Inputs and outputs are layers; layers that only rename data are not."""
     inputs, outputs = input_actors(network), output_actors(network)
     digests = {tensor: _digest(value) for tensor, value in network.constants.items()}
     executing = [layer for layer in network.layers if not isinstance(layer.op, Reshape)]
@@ -130,7 +130,7 @@ def _layer(network: Network, layer: Layer, digests: Mapping[str, bytes]) -> Attr
 
 
 def _own_fields(network: Network, layer: Layer) -> Iterator[Hashable]:
-    """What the operator says beyond the paper's attributes. Groups of one channel each are alike, however many."""
+    """The operator's fields beyond the paper's attributes. Any numbers of one-channel groups are equal."""
     for one in fields(layer.op):
         if one.name not in ELSEWHERE:
             yield getattr(layer.op, one.name)
@@ -147,7 +147,7 @@ def _kernel(network: Network, layer: Layer) -> Pair:
             return height, width
         case MaxPool2d() | AvgPool2d():
             return op.kernel
-        case Dense():  # as large as the image that it reads
+        case Dense():  # the kernel is the whole image
             axes = network.shapes(layer)[1][1:-1]
             return (axes[0], axes[1]) if len(axes) == 2 else (1, 1)
         case _:

@@ -1,4 +1,4 @@
-"""Memory of the paper's model: a buffer for each edge of the supergraph, parameters once for each layer."""
+"""Memory of the paper's model: a buffer for each edge of the supergraph, parameters once per layer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .supergraph import IO_PAR_SHARE, IO_SHARE, NO_SHARE, derive_supergraph
 
 @dataclass(frozen=True, slots=True)
 class PaperBytes:
-    """Bytes for A = {}, {I, O} and {I, O, par}, and with any addresses."""
+    """Bytes for A = {}, {I, O} and {I, O, par}, and with arbitrary addresses."""
 
     none: int
     io: int
@@ -20,10 +20,10 @@ class PaperBytes:
 
 
 def shared_bytes(scenarios: Sequence[ScenarioGraph], arenas: Sequence[int]) -> tuple[PaperBytes, PaperBytes]:
-    """Bytes of buffers, and of weights. `arenas` are those of the scenarios when each is planned alone.
+    """Bytes of buffers, and of weights. `arenas` are those of the scenarios planned alone.
 
-    Under `finish` nothing of two scenarios is in memory together, so that the largest arena serves all. Equal weights
-    are stored once then, wherever they are used.
+    Under `finish` nothing of two scenarios is in memory together, so the largest arena serves all. Equal weights are
+    then stored once, wherever they are used.
     """
     none, io, io_par = (derive_supergraph(scenarios, share) for share in (NO_SHARE, IO_SHARE, IO_PAR_SHARE))
     blocks = {

@@ -1,8 +1,8 @@
-"""The paper's transition protocol (M 5.9, Algorithms 6 and 7): its delays, its races, and the X that has none.
+"""The paper's transition protocol (M 5.9, Algorithms 6 and 7): its delays, its races, and a race-free X.
 
-Steps are numbered from 1, as in the paper. x_i is how many old steps must have ended before new step i starts.
-The printed protocol is simulated, never executed: it races on edges that both scenarios use, since Algorithm 6 looks at
-layers alone, and line 6 of Algorithm 7 loses the last step.
+Steps are numbered from 1, as in the paper. x_i is the number of old steps that must have ended before new step i
+starts. The printed protocol is simulated, never executed: it races on edges that both scenarios use, since Algorithm 6
+considers layers only, and line 6 of Algorithm 7 loses the last step.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ class EdgeHazard:
 
 @dataclass(frozen=True, slots=True)
 class DoubledEdges:
-    """Edges with a buffer for each scenario: the X that is safe then, and its delays."""
+    """Edges with a buffer for each scenario: the X that is then safe, and its delays."""
 
     edges: tuple[str, ...]
     extra_bytes: int
     x: tuple[int, ...]
     delay: float
     delay_without_barrier: float  # each new step starts when its layer and its buffers are free
-    delay_without_layers: float  # and a layer may serve both scenarios at once
+    delay_without_layers: float  # and layers may serve both scenarios at once
 
 
 @dataclass(frozen=True)
 class PaperTransition:
-    """A switch between two scenarios, for a request at one moment."""
+    """A switch between two scenarios, for one request time."""
 
     old: str
     new: str
@@ -53,15 +53,15 @@ class PaperTransition:
     paper_delay: float  # of the printed X, with i + 1 in line 6
     hazards: tuple[EdgeHazard, ...]
     loses_last_step: bool
-    safe: DoubledEdges  # with one buffer for each edge
-    doubled: tuple[DoubledEdges, ...]  # what more buffers give
+    safe: DoubledEdges  # with one buffer per edge
+    doubled: tuple[DoubledEdges, ...]  # with more buffers
 
 
 @dataclass(frozen=True, slots=True)
 class RequestMoment:
-    """A moment in the old scenario's frame."""
+    """A request time in the old scenario's frame."""
 
-    step: int  # during which it comes
+    step: int  # in progress at the request
     time: float  # seconds since the frame began
 
     @classmethod
@@ -84,7 +84,7 @@ def printed_x(old: Sequenced, new: Sequenced) -> tuple[int, ...]:
 
 
 def safe_x(old: Sequenced, new: Sequenced, doubled: Collection[str] = ()) -> tuple[int, ...]:
-    """The least X without a race: a new step also waits for the last old step that touches an edge that it writes.
+    """The least race-free X: a new step also waits for the last old step that touches an edge that it writes.
 
     Edges in `doubled` have a buffer for each scenario.
     """
@@ -115,7 +115,7 @@ def needed_steps(
 
 
 def control_steps(x: Sequence[int], old_count: int, request_step: int) -> Iterator[Pair]:
-    """What Algorithm 7 starts in each control step, with i + 1 in line 6."""
+    """The steps that Algorithm 7 starts in each control step, with i + 1 in line 6."""
     i = 1
     yield request_step, None
     for q, j in enumerate(range(request_step + 1, old_count + 1), start=2):
@@ -129,17 +129,17 @@ def control_steps(x: Sequence[int], old_count: int, request_step: int) -> Iterat
 
 
 def loses_last_step(x: Sequence[int], old_count: int, request_step: int) -> bool:
-    """Whether (i + 1) mod |L^n|, as printed, comes to step 0: the step before the last starts beside an old one."""
+    """Whether (i + 1) mod |L^n|, as printed, becomes step 0: the step before the last starts beside an old one."""
     return any(j is not None and i == len(x) - 1 for j, i in control_steps(x, old_count, request_step))
 
 
 def naive_delay(old: Times, new: Times, request: RequestMoment) -> float:
-    """From the request to the first new output, when the new scenario starts after the old frame."""
+    """From the request to the first new output, if the new scenario starts after the old frame."""
     return sum(old) + sum(new) - request.time
 
 
 def barrier_delay(x: Sequence[int], old: Times, new: Times, request: RequestMoment) -> float:
-    """That of Algorithm 7, which waits at the end of each control step for all that it has started."""
+    """The delay of Algorithm 7, which waits at the end of each control step for all steps that it started."""
     end = sum(old[: request.step - 1])
     for j, i in control_steps(x, len(old), request.step):
         end += max(old[j - 1] if j else 0.0, new[i - 1] if i else 0.0)
@@ -147,7 +147,8 @@ def barrier_delay(x: Sequence[int], old: Times, new: Times, request: RequestMome
 
 
 def free_delay(needed: Sequence[int], old: Times, new: Times, request: RequestMoment) -> float:
-    """Without barriers: a new step starts when the one before it and the old steps that it needs have ended."""
+    """The delay without barriers: a new step starts when the previous one and the old steps that it needs have
+    ended."""
     ends = [0.0, *accumulate(old)]
     now = request.time
     for steps, time in zip(needed, new, strict=True):
@@ -156,7 +157,7 @@ def free_delay(needed: Sequence[int], old: Times, new: Times, request: RequestMo
 
 
 def hazards(old: Sequenced, new: Sequenced, x: Sequence[int], request_step: int) -> tuple[EdgeHazard, ...]:
-    """The races of an X, by following which scenario's data each edge holds, control step by control step."""
+    """The races of an X, by tracking which scenario's data each edge holds, control step by control step."""
     is_new: dict[str, bool] = {}
     found: list[EdgeHazard] = []
     nothing = ControlStep(0, {}, frozenset(), frozenset())
@@ -199,7 +200,7 @@ def transition(graph: Supergraph, old: str, new: str, times: tuple[Times, Times]
 def with_doubled(
     graph: Supergraph, old: str, new: str, edges: Collection[str], times: tuple[Times, Times], request: RequestMoment
 ) -> DoubledEdges:
-    """The safe X and its delays when these edges have two buffers."""
+    """The safe X and its delays if these edges have two buffers."""
     before, after = graph.sequences[old], graph.sequences[new]
     x = safe_x(before, after, edges)
     return DoubledEdges(
@@ -215,7 +216,8 @@ def with_doubled(
 def _worth_doubling(
     graph: Supergraph, old: str, new: str, times: tuple[Times, Times], request: RequestMoment
 ) -> Iterator[DoubledEdges]:
-    """Two choices: few edges that give the printed X's delay, and all edges that hold the safe X above the printed."""
+    """Two choices: few edges that achieve the printed X's delay, and all edges that keep the safe X above the printed
+    one."""
     before, after = graph.sequences[old], graph.sequences[new]
     touched = {edge: j for j, step in enumerate(before, start=1) for edge in step.reads | step.writes}
     pairs = zip(after, printed_x(before, after), strict=True)

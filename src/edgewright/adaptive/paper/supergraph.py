@@ -2,7 +2,7 @@
 
 Algorithm 5 is corrected where it is printed wrongly: layers are numbered from 1, an edge is compared source with source
 and target with target, and a supergraph layer captures at most one layer of each scenario. `is_literal` drops the last
-correction, to show what it is for.
+correction, to show its purpose.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ class SuperEdge:
 
     @property
     def size(self) -> int:
-        """Bytes of the buffer: it serves every scenario that uses the edge."""
+        """Bytes of the buffer, which serves every scenario that uses the edge."""
         return max(self.sizes.values())
 
 
 @dataclass(frozen=True)
 class ControlParameter:
-    """An attribute of a layer whose value the control node sets, scenario by scenario."""
+    """An attribute of a layer whose value the control node sets for each scenario."""
 
     name: str
     layer: int
     attribute: LayerAttribute
-    values: Mapping[str, Hashable]  # scenario -> value; of I and O the names of edges
+    values: Mapping[str, Hashable]  # scenario -> value; for I and O the names of edges
 
 
 @dataclass(frozen=True)
 class ControlStep:
-    """A step of a scenario: the layer to execute, the values of its parameters, and the edges that it touches."""
+    """A step of a scenario: the layer to execute, its parameter values, and the edges it touches."""
 
     layer: int
     values: Mapping[str, Hashable]
@@ -74,17 +74,17 @@ class Supergraph:
 
     @property
     def control_edges(self) -> tuple[str, ...]:
-        """From the control node to each layer."""
+        """The edges from the control node to each layer."""
         return tuple(f"ec{layer.number}" for layer in self.layers)
 
     @property
     def size(self) -> int:
-        """Bytes when every edge has a buffer of its own."""
+        """Bytes if every edge has a separate buffer."""
         return sum(edge.size for edge in self.edges)
 
     @property
     def weight_bytes(self) -> int:
-        """Bytes of parameters: those that a layer has in several scenarios are stored once."""
+        """Bytes of parameters; those that a layer has in several scenarios are stored once."""
         by_name = {graph.name: graph for graph in self.scenarios}
         stored = {
             (layer.number, digest): size
@@ -99,7 +99,7 @@ class Supergraph:
 def derive_supergraph(
     scenarios: Sequence[ScenarioGraph], share: Collection[LayerAttribute], is_literal: bool = False
 ) -> Supergraph:
-    """Algorithm 5: every layer is captured by the first that equals it outside `share`, or by a new one."""
+    """Algorithm 5: every layer is captured by the first one that equals it outside `share`, or by a new one."""
     kinds = _kinds(scenarios, frozenset(share))
     captured: list[dict[str, tuple[int, ...]]] = []
     home: dict[tuple[str, int], int] = {}
@@ -131,8 +131,8 @@ def derive_supergraph(
 def _kinds(scenarios: Sequence[ScenarioGraph], share: frozenset[LayerAttribute]) -> Mapping[tuple[str, int], int]:
     """Layers of the same kind may share one (eq. 5.1).
 
-    Where I or O must be equal, so must be the layers at the other ends of these edges, theirs in turn, and so on: kinds
-    are refined until they tell apart all that differ.
+    If I or O must be equal, so must be the layers at the other ends of these edges, and so on: kinds are refined until
+    all differences are separated.
     """
     compared = [one for one in IN_ORDER if one not in share and one not in IO_SHARE]
     places = [(graph, at) for graph in scenarios for at in range(len(graph.layers))]
@@ -167,13 +167,13 @@ def _attribute(layer: AttributedLayer, attribute: LayerAttribute) -> Hashable:
 
 
 def _numbered(values: Mapping[tuple[str, int], Hashable]) -> dict[tuple[str, int], int]:
-    """A small number for each value, equal where the values are."""
+    """A small number for each distinct value."""
     known: dict[Hashable, int] = {}
     return {place: known.setdefault(value, len(known)) for place, value in values.items()}
 
 
 def _numbers(count: int, edges: Collection[Ends]) -> list[int]:
-    """The number of each layer, from 1: sources before targets wherever that is possible, else in order of capture."""
+    """The number of each layer, from 1: sources before targets if possible, else in order of capture."""
     waiting = [0] * count
     for source, target in edges:
         waiting[target] += source != target
@@ -181,7 +181,7 @@ def _numbers(count: int, edges: Collection[Ends]) -> list[int]:
     heapify(ready)
     number: dict[int, int] = {}
     while len(number) < count:
-        # A circle arises where scenarios run the same layers in different orders; it is entered at the earliest layer.
+        # A cycle arises if scenarios run the same layers in different orders; it is entered at the earliest layer.
         at = heappop(ready) if ready else next(at for at in range(count) if at not in number)
         if at in number:
             continue

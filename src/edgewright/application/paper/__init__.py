@@ -1,1 +1,1 @@
-"""The paper's own method (M 6.5): an edge for each pair of layers, buffers reused greedily, layers run by parts."""
+"""The paper's method (M 6.5): an edge for each pair of layers, greedy reuse of buffers, layers run by parts."""

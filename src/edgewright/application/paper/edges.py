@@ -1,7 +1,7 @@
-"""The application as a tuple of the paper (M 6.4): edges with their sizes, partitions, and when each edge is in use.
+"""The application as a tuple of the paper (M 6.4): edges with their sizes, partitions, and lifetimes of edges.
 
-Layers are those of the network, and its inputs and outputs; layers that only rename a tensor execute nothing and are
-left out. An edge is in use from the first step of its producer to the last step of its consumer, both included.
+Layers are those of the network, and its inputs and outputs; layers that only rename a tensor are left out. An edge is
+in use from the first step of its producer to the last step of its consumer, inclusive.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..draft import Application, partition
 
 @dataclass(frozen=True, slots=True)
 class PaperEdge:
-    """Data on its way from one layer to another; `first` and `last` are steps of its clock."""
+    """Data passed from one layer to another; `first` and `last` are steps of its clock."""
 
     name: str
     network: str
@@ -35,7 +35,7 @@ class PaperEdge:
 
 @dataclass(frozen=True)
 class PaperNetwork:
-    """One CNN of the application with its partitions. Pipelined ones each have a clock, others one for all."""
+    """One CNN of the application with its partitions. Pipelined partitions have separate clocks, others share one."""
 
     name: str
     network: Network
@@ -52,7 +52,7 @@ class PaperNetwork:
         return frozenset(layer.name for layer in self.network.layers if isinstance(layer.op, Reshape))
 
     def phases(self, by_parts: Collection[str]) -> dict[str, int]:
-        """How often each gene fires: once, or as often as Algorithm 3 says."""
+        """The number of phases of each gene: one, or as in Algorithm 3."""
         outputs = {actor: tensor for tensor, actor in output_actors(self.network).items()}
         found = {}
         for name, count in by_rows(self.network).items():
@@ -61,7 +61,7 @@ class PaperNetwork:
         return found
 
     def edges(self, by_parts: frozenset[str] = frozenset()) -> tuple[PaperEdge, ...]:
-        """Every edge with its size, when these layers run by parts."""
+        """Every edge with its size, if these layers run by parts."""
         if not self.is_pipelined:
             return tuple(_LayerSequence(self, self.network, 0, self._homes()).edges(by_parts))
         found: list[PaperEdge] = []
@@ -75,7 +75,7 @@ class PaperNetwork:
         return {layer: number for number, layers in enumerate(self.partitions) for layer in layers}
 
     def _crossing(self, number: int, own: set[str]) -> Iterator[PaperEdge]:
-        """Edges out of a partition: one buffer for each frame that may be under way."""
+        """Edges out of a partition: one buffer for each frame that may be in flight."""
         homes = self._homes()
         for layer in self.network.layers:
             if layer.name not in own or layer.name in self.free:
@@ -90,7 +90,7 @@ class PaperNetwork:
 
 @dataclass(frozen=True)
 class PaperApplication:
-    """The networks, and which of them run side by side."""
+    """The networks, and which of them run in parallel."""
 
     networks: tuple[PaperNetwork, ...]
     parallel: frozenset[frozenset[str]]
@@ -99,7 +99,7 @@ class PaperApplication:
         return tuple(edge for one in self.networks for edge in one.edges(by_parts.get(one.name, frozenset())))
 
     def meet(self, x: PaperEdge, y: PaperEdge) -> bool:
-        """Whether two edges may be in use together. Partitions of one CNN that run in turn share one clock."""
+        """Whether two edges may be in use together. Partitions of one CNN that take turns share one clock."""
         if x.network != y.network:
             return frozenset((x.network, y.network)) in self.parallel
         if next(one for one in self.networks if one.name == x.network).is_pipelined and (
@@ -126,7 +126,7 @@ def paper_application(application: Application) -> PaperApplication:
 
 @dataclass(frozen=True)
 class _LayerSequence:
-    """Layers that run in one schedule: a network, or a partition of a pipeline."""
+    """Layers in one schedule: a network, or a partition of a pipeline."""
 
     owner: PaperNetwork
     network: Network
@@ -152,7 +152,7 @@ class _LayerSequence:
         made = {**inputs, **{layer.output: layer.name for layer in self.network.layers}}
         for tensor, source in made.items():
             if source in self.owner.free or (tensor in inputs and tensor not in ends):
-                continue  # what comes from another partition is counted there
+                continue  # input from another partition is counted there
             home = self.homes.get(source, self.number)
             for hop, target in _targets(self.network, tensor, self.owner.free, taken):
                 channel = tokens[f"{source}->{hop}"]
@@ -164,9 +164,9 @@ class _LayerSequence:
 def _targets(
     network: Network, tensor: str, free: Collection[str], outputs: Mapping[str, str] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """(the actor that reads the tensor, the one that uses it in the end): what is free in between hands it on.
+    """(the actor that reads the tensor, the one that finally uses it): free layers in between pass it on.
 
-    `outputs` are the actors that take outputs, where these count.
+    `outputs` are the actors that take outputs, if these count.
     """
     for reader in network.readers[tensor]:
         if reader.name in free:

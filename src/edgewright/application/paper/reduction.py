@@ -1,8 +1,8 @@
-"""Layers by parts until the application fits (M 6.5.2, Algorithms 9 and 10), corrected.
+"""Runs layers by parts until the application fits (M 6.5.2, Algorithms 9 and 10), corrected.
 
-Of the points that fit, the one with the least slow-down is taken, and of these the one with the least memory; as it is
-printed it would be the least memory, which slows networks down for nothing. Every chromosome is derived once, and
-network by network. Few genes are tried out in all combinations; more are left to NSGA-II.
+Of the points that fit, the one with the least slow-down is chosen, then the one with the least memory; the printed
+version chooses the least memory, which slows networks down needlessly. Every chromosome is evaluated once, and network
+by network. Few genes are tried in all combinations; more are left to NSGA-II.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from .edges import PaperApplication, PaperEdge, PaperNetwork
 from .reuse import reuse, total
 
 Genes = Mapping[str, frozenset[str]]  # of each network: what runs by parts
-CALL_MACS = 1000  # what the start of one more phase costs, in multiply-accumulates
-MOST_TRIED = 12  # genes of all networks; with more, the genetic search decides
+CALL_MACS = 1000  # cost of starting an additional phase, in MACs
+MOST_TRIED = 12  # genes of all networks; the genetic search handles more
 POPULATION, GENERATIONS, SEED = 60, 60, 1
-START = 0.8  # the share of genes that are set in the first population, as in the authors' tool
+START = 0.8  # share of genes set in the first population, as in the authors' tool
 
 
 @dataclass(frozen=True)
 class PaperPoint:
-    """A chromosome and what comes of it."""
+    """A chromosome and its figures."""
 
     genes: Genes
     memory: int
@@ -41,13 +41,13 @@ class PaperPoint:
 
     @property
     def chosen(self) -> int:
-        """How many layers run by parts."""
+        """The number of layers that run by parts."""
         return sum(map(len, self.genes.values()))
 
 
 @dataclass
 class Evaluation:
-    """Algorithm 10, which remembers what it has derived."""
+    """Algorithm 10, with a cache."""
 
     application: PaperApplication
     _edges: dict[tuple[str, frozenset[str]], tuple[PaperEdge, ...]] = field(default_factory=dict)
@@ -98,7 +98,7 @@ def _subsets(genes: Sequence[str]) -> list[frozenset[str]]:
 
 
 def _evolved(evaluation: Evaluation) -> Iterator[PaperPoint]:
-    """The points of NSGA-II: two-point crossover, bits that flip, as many objectives as networks and one for memory."""
+    """The points of NSGA-II: two-point crossover, bit flips, one objective per network and one for memory."""
     try:
         from pymoo.algorithms.moo.nsga2 import NSGA2
         from pymoo.operators.crossover.pntx import TwoPointCrossover

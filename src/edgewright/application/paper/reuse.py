@@ -1,4 +1,4 @@
-"""Buffers that edges share (M 6.5.1, Algorithm 8), beside the least memory for the same edges."""
+"""Buffers that edges share (M 6.5.1, Algorithm 8), and the least memory for the same edges."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Meet = Callable[[PaperEdge, PaperEdge], bool]
 
 @dataclass(frozen=True)
 class SharedBuffer:
-    """A buffer as large as the largest of its edges, no two of which are in use together."""
+    """A buffer as large as its largest edge, for edges that are never in use together."""
 
     size: int
     edges: tuple[PaperEdge, ...]
 
 
 def reuse(edges: Sequence[PaperEdge], meet: Meet) -> tuple[SharedBuffer, ...]:
-    """Algorithm 8: each edge in turn goes to the buffer that suits it and must grow least, or to a new one."""
+    """Algorithm 8: each edge in turn goes to the compatible buffer that must grow least, or to a new one."""
     buffers: list[SharedBuffer] = []
     for edge in edges:
         suiting = [n for n, buffer in enumerate(buffers) if not any(meet(edge, other) for other in buffer.edges)]
@@ -38,11 +38,11 @@ def total(buffers: Sequence[SharedBuffer]) -> int:
 
 
 def naive(edges: Sequence[PaperEdge]) -> int:
-    """Bytes when every edge has a buffer of its own."""
+    """Bytes if every edge has a separate buffer."""
     return sum(edge.size for edge in edges)
 
 
 def exact(edges: Sequence[PaperEdge], meet: Meet) -> Placement:
-    """The least memory for the same edges: any addresses, not only whole buffers that are shared."""
+    """The least memory for the same edges with arbitrary addresses rather than shared whole buffers."""
     conflicting = frozenset((x.name, y.name) for x, y in combinations(edges, 2) if meet(x, y))
     return place_graph(ConflictGraph({edge.name: edge.size for edge in edges}, conflicting))

@@ -1,1 +1,1 @@
-"""The verbs as the command line knows them: options and help, and nothing that takes long to load."""
+"""The verbs with their options and help. Nothing here takes long to load."""

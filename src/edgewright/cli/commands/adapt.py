@@ -25,13 +25,13 @@ from ..outputs import OutFile, OutFolder, Verb
     default=0.5,
     show_default=True,
     metavar="STEPS",
-    help="When the request comes, in steps of the old scenario: 0.5 is in the middle of the first.",
+    help="When the request arrives, in steps of the old scenario: 0.5 is the middle of the first step.",
 )
 @click.option(
     "--environment",
     type=IN_FILE,
     metavar="ENV.TOML",
-    help="Simulate a day: signals, requests, limits on power and a battery over time.",
+    help="Simulate a day with signals, requests, power limits and a battery.",
 )
 @click.option(
     "--timeline",
@@ -41,34 +41,34 @@ from ..outputs import OutFile, OutFolder, Verb
 @click.option(
     "--policy",
     type=click.Choice(SWITCH_POLICIES),
-    help="What happens to the frame under way when another scenario is requested.  [default: that of the file]",
+    help="What happens to the current frame when another scenario is requested.  [default: the file's]",
 )
-@click.option("--pareto", "asked_front", is_flag=True, help="Arena size against the worst switching delay.")
+@click.option("--pareto", "asked_front", is_flag=True, help="Show arena size against the worst switching delay.")
 @click.option(
     "--simulate",
     "asked_delays",
     is_flag=True,
-    help="Delays of all switches over all moments of the request, under each policy and the paper's protocol.",
+    help="Compute the delays of all switches over all request times, for each policy and the paper's protocol.",
 )
 @click.option(
     "--run",
     "is_run",
     is_flag=True,
-    help="Run on this machine: delays measured and predicted, then frames with requests from stdin, or random ones.",
+    help="Run on this machine: measure and predict delays, then run frames with requests from stdin, or random ones.",
 )
 @click.option(
     "--frames",
     type=click.IntRange(1, 10**7),
-    help="Frames with --run.  [default: 1000; with --requests until an interrupt]",
+    help="Frames with --run.  [default: 1000; with --requests until interrupted]",
 )
 @click.option(
     "--requests",
     metavar="SOCKET",
-    help="With --run: take requests, one a line, from this port of localhost or this Unix socket.",
+    help="With --run: read requests, one per line, from this port on localhost or this Unix socket.",
 )
 @click.option("--compile", "compiles", is_flag=True, help="Write a C library that switches, with its package.")
 @click.option("-o", "--output", type=OutFolder(), help="Folder for --compile.  [default: the application's name]")
-@click.option("--force", is_flag=True, help="Write into a folder that somebody else has filled.")
+@click.option("--force", is_flag=True, help="Write into a folder that holds other files.")
 @click.option(
     "--verify/--no-verify",
     default=True,
@@ -83,10 +83,10 @@ from ..outputs import OutFile, OutFolder, Verb
 @operators_option
 @json_option
 def adapt(**given: Any) -> None:
-    """Scenarios that switch at run time: what they share, in how much memory, how long each switch takes.
+    """Plan scenarios that switch at run time: shared layers, memory, switching delays.
 
-    APP.TOML is an application with two or more [[scenario]] tables.
+    APP.TOML describes an application with two or more [[scenario]] tables.
     """
-    from ..adapt import adapt
+    from ..adapt import AdaptOptions, adapt
 
-    adapt(**given)
+    adapt(AdaptOptions(**given))

@@ -12,20 +12,20 @@ from ..outputs import OutFile, OutPlanOrFolder, Verb
 
 @click.command(cls=Verb)
 @click.argument("application", type=IN_FILE, metavar="APP.TOML")
-@click.option("--ram", type=BYTE_SIZE, help="RAM that there is, such as 24K: the least slow-down that fits.")
-@click.option("--pull-input", is_flag=True, help="Images come row by row, wherever networks can take them so.")
+@click.option("--ram", type=BYTE_SIZE, help="Available RAM, such as 24K: find the least slow-down that fits.")
+@click.option("--pull-input", is_flag=True, help="Read images row by row, in all networks that can.")
 @click.option(
     "--pareto",
     "asked_front",
     is_flag=True,
-    help="RAM against slow-down, and against waiting where networks interrupt others.",
+    help="Show RAM against slow-down, and against waiting if networks interrupt others.",
 )
 @click.option(
     "--method",
     type=click.Choice(APPLICATION_METHODS),
     default=APPLICATION_METHODS[0],
     show_default=True,
-    help="Plans of all networks at once; or the paper's Algorithms 8 to 10; or the least memory over their edges.",
+    help="Plan all networks jointly; or by the paper's Algorithms 8 to 10; or with the least memory for their edges.",
 )
 @click.option(
     "--page", type=OutFile(), help="Write a self-contained page: the memory map of all networks, bars, the front."
@@ -34,7 +34,7 @@ from ..outputs import OutFile, OutPlanOrFolder, Verb
     "--run",
     "is_run",
     is_flag=True,
-    help="Run all networks on this machine in one arena: frames/s beside the limits.",
+    help="Run all networks on this machine in one arena and compare frames/s with the limits.",
 )
 @click.option(
     "--frames",
@@ -47,17 +47,17 @@ from ..outputs import OutFile, OutPlanOrFolder, Verb
     "--quantise",
     "asked_precisions",
     is_flag=True,
-    help="Compare networks as trained, with fp16 weights and in int8: RAM, flash, frames/s, difference of outputs.",
+    help="Compare the networks as trained, with fp16 weights and in int8: RAM, flash, frames/s, output differences.",
 )
-@click.option("--compile", "compiles", is_flag=True, help="Write one C library with one arena for all of them.")
-@click.option("--plan", type=IN_FILE, help="A plan that -o wrote: judged again, and taken as it is.")
+@click.option("--compile", "compiles", is_flag=True, help="Write one C library with one arena for all networks.")
+@click.option("--plan", type=IN_FILE, help="Use a plan that -o wrote; it is checked again.")
 @click.option(
     "-o",
     "--output",
     type=OutPlanOrFolder(),
-    help="File for the plan, such as app.json; with --compile the folder.  [default: the application's name]",
+    help="File for the plan, such as app.json; with --compile the package folder.  [default: the application's name]",
 )
-@click.option("--force", is_flag=True, help="Write into a folder that somebody else has filled.")
+@click.option("--force", is_flag=True, help="Write into a folder that holds other files.")
 @click.option(
     "--verify/--no-verify",
     default=True,
@@ -67,11 +67,11 @@ from ..outputs import OutFile, OutPlanOrFolder, Verb
 @operators_option
 @json_option
 def app(**given: Any) -> None:
-    """Several networks in one memory: who sets the peak, who pays for less, where everything lies.
+    """Plan several networks in one memory: which ones set the peak, which ones slow down to lower it.
 
-    Without --ram, the least RAM that costs no multiply-accumulates; networks that do not set the peak stay as fast as
-    they are.
+    Without --ram, the plan has the least RAM that costs no extra MACs; networks that do not set the peak keep their
+    fastest plan.
     """
-    from ..app import app
+    from ..app import AppOptions, app
 
-    app(**given)
+    app(AppOptions(**given))

@@ -16,7 +16,7 @@ MOST_DEVICES = 1000
 
 
 def _devices(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
-    """6, or 2..10."""
+    """Parses `6` or `2..10`."""
     if value is None:
         return None
     first, dots, last = value.partition("..")
@@ -32,61 +32,61 @@ def _devices(_ctx: click.Context, _param: click.Parameter, value: str | None) ->
 
 @click.group()
 def cluster() -> None:
-    """One network over several devices."""
+    """Divide one network among several devices."""
 
 
 @cluster.command("plan", cls=Verb)
 @model_argument
-@click.option("--devices", callback=_devices, metavar="N|A..B", help="So many equal devices, or each size from A to B.")
+@click.option("--devices", callback=_devices, metavar="N|A..B", help="N equal devices, or each number from A to B.")
 @click.option("--cluster", "file", type=IN_FILE, metavar="CLUSTER.TOML", help="Devices and links from a file.")
 @click.option(
     "--strategy",
     "strategies",
     type=click.Choice([*STRATEGIES, "all"]),
     multiple=True,
-    help="How the network is divided. May be given again.  [default: hybrid]",
+    help="How to divide the network. May be given again.  [default: hybrid]",
 )
 @click.option(
     "--minimise",
     type=click.Choice(AIMS),
     default="balance",
     show_default=True,
-    help="What is best: balance weighs the fullest device's memory twice and the period once.",
+    help="The objective: balance weighs the largest memory of a device twice and the period once.",
 )
 @click.option(
     "--rate",
     type=PositiveNumber(),
     metavar="GMAC/s",
-    help="Of each of N equal devices.  [default: 2.4, a Raspberry Pi 4]",
+    help="Arithmetic rate of each of N equal devices.  [default: 2.4, a Raspberry Pi 4]",
 )
 @click.option(
     "--bandwidth",
     type=PositiveNumber(),
     metavar="Mbit/s",
-    help="Of each cable to the switch, each way.  [default: 1000]",
+    help="Bandwidth of each cable to the switch, per direction.  [default: 1000]",
 )
-@click.option("--ram", type=BYTE_SIZE, help="At most so much memory on each device: weights, arenas, slots.")
-@click.option("--max-latency", type=DURATION, help="Of a frame, such as 500ms.")
-@click.option("--min-throughput", type=PositiveNumber(), help="Frames a second.")
-@click.option("--max-energy", type=PositiveNumber(), help="Joules a frame.")
-@click.option("--float16", is_flag=True, help="Send real numbers with 16 bits; says what that changes.")
+@click.option("--ram", type=BYTE_SIZE, help="Maximum memory on each device: weights, arenas, slots.")
+@click.option("--max-latency", type=DURATION, help="Maximum latency of a frame, such as 500ms.")
+@click.option("--min-throughput", type=PositiveNumber(), help="Minimum frames per second.")
+@click.option("--max-energy", type=PositiveNumber(), help="Maximum joules per frame.")
+@click.option("--float16", is_flag=True, help="Send real numbers with 16 bits; reports how outputs change.")
 @click.option("--page", type=OutFile(), help="Write a self-contained page: devices and links, Gantt chart, memory.")
 @click.option("-o", "--output", type=OutFolder(), help="Write the plan of one size and strategy into this folder.")
 @shape_option
 @json_option
 def plan(**given: Any) -> None:
-    """MODEL divided over several devices: memory, traffic, throughput, latency, energy.
+    """Divide MODEL among several devices: memory, traffic, throughput, latency, energy.
 
-    Without a size or file, six Raspberry Pi 4 on a gigabit switch. One plan is planned to the last address; a table
-    of several shows estimates.
+    Without a size or file, the cluster has six Raspberry Pi 4 on a gigabit switch. A single plan is worked out down to
+    addresses; a table of several plans shows estimates.
     """
-    from ..cluster import plan_cluster
+    from ..cluster import ClusterPlanOptions, plan_cluster
 
-    plan_cluster(**given)
+    plan_cluster(ClusterPlanOptions(**given))
 
 
 def _rate(_ctx: click.Context, _param: click.Parameter, value: str | None) -> float | None:
-    """1/h: failures of each device in an hour."""
+    """Parses `1/h`: failures of each device per hour."""
     if value is None:
         return None
     number, _, unit = value.partition("/")
@@ -96,22 +96,22 @@ def _rate(_ctx: click.Context, _param: click.Parameter, value: str | None) -> fl
     except ValueError:
         rate = 0.0
     if not 0 < rate < 1e5:
-        raise click.BadParameter(f"'{value}' is no rate of failures; expected 1/h, 3/d or 0.1/min")
+        raise click.BadParameter(f"'{value}' is not a failure rate; expected 1/h, 3/d or 0.1/min")
     return rate
 
 
 @cluster.command("simulate", cls=Verb)
 @click.argument("folder", type=IN_FILE, metavar="PLAN/")
-@click.option("--frames", type=click.IntRange(1, 100_000), default=100, show_default=True, help="So many frames.")
-@click.option("--every", type=DURATION, default=0.0, help="From frame to frame.  [default: without pause]")
-@click.option("--wan", type=DURATION, help="Median delay of each transfer besides, such as 20ms: it varies.")
-@click.option("--churn", callback=_rate, metavar="1/h", help="Each device fails so often, and comes back.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of delays and failures.")
+@click.option("--frames", type=click.IntRange(1, 100_000), default=100, show_default=True, help="Frames to simulate.")
+@click.option("--every", type=DURATION, default=0.0, help="Time between frames.  [default: without pause]")
+@click.option("--wan", type=DURATION, help="Median of an additional random delay of each transfer, such as 20ms.")
+@click.option("--churn", callback=_rate, metavar="1/h", help="Failure rate of each device; devices return.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of delays and failures.")
 @json_option
 def simulate(**given: Any) -> None:
-    """Frames over the cluster of a plan that `cluster plan -o` wrote; no devices are needed.
+    """Simulate frames on a cluster plan that `cluster plan -o` wrote; needs no devices.
 
-    Shows throughput, latencies, loads of devices and links, and what failures cost.
+    Shows throughput, latencies, utilisation of devices and links, and the cost of failures.
     """
     from ..cluster import simulate_cluster
 
@@ -126,9 +126,9 @@ def simulate(**given: Any) -> None:
 @click.option("--days", type=click.IntRange(1, 36_500), default=3650, show_default=True, help="Validity of new keys.")
 @json_option
 def keys(**given: Any) -> None:
-    """Keys for the devices of a cluster: a private CA, and a folder to copy to each device.
+    """Create keys for the devices of a cluster: a private CA, and a folder to copy to each device.
 
-    Existing keys stay as they are. Devices that are new in the file get keys of the same CA.
+    Existing keys are kept. Devices that are new in the file get keys of the same CA.
     """
     from ..cluster_keys import write_keys
 
@@ -140,8 +140,8 @@ def keys(**given: Any) -> None:
 @click.option("--listen", metavar="HOST:PORT", help="Where to listen.  [default: 0.0.0.0:7447]")
 @click.option("--store", type=IN_FILE, help="Folder for libraries.  [default: ~/.cache/edgewright/node/NAME]")
 def node(keys: Path, listen: str | None, store: Path | None) -> None:
-    """A device of a cluster: serves the gateway until it is ended. KEYS/ is what `cluster keys` wrote for it."""
-    from ...cluster.node.__main__ import serve  # a device has none of the packages that the other verbs need
+    """Run a device of a cluster: serve the gateway until interrupted. `cluster keys` writes KEYS/."""
+    from ...cluster.node.__main__ import serve  # a device does not install the packages of the other verbs
     from ...cluster.node.addresses import PORT
 
     serve(keys, listen or f"0.0.0.0:{PORT}", store)
@@ -154,41 +154,46 @@ _page_option = click.option(
 
 @cluster.command("run", cls=Verb)
 @click.argument("folder", type=IN_FILE, metavar="PLAN/")
-@click.option("--keys", type=IN_FILE, default=Path("keys"), show_default=True, help="What `cluster keys` wrote.")
+@click.option(
+    "--keys", type=IN_FILE, default=Path("keys"), show_default=True, help="The folder that `cluster keys` wrote."
+)
 @click.option("--input", "inputs", type=IN_FILE, multiple=True, help="Frames: .npy or .npz files, or a folder of them.")
 @click.option(
-    "--frames", type=click.IntRange(1), help="So many frames.  [default: all; without --input, 100 random ones]"
+    "--frames", type=click.IntRange(1), help="Frames to process.  [default: all; without --input, 100 random ones]"
 )
 @click.option(
     "--compare", "model", type=IN_FILE, metavar="MODEL", help="Compare each result with the untouched model's."
 )
 @click.option("--listen", metavar="HOST:PORT", help="Where this device, the gateway, listens.  [default: 0.0.0.0:7447]")
 @click.option(
-    "--spares/--no-spares", default=True, help="Plan beforehand for the loss of each device.  [default: spares]"
+    "--spares/--no-spares", default=True, help="Prepare plans for the loss of each device.  [default: spares]"
 )
 @click.option("-o", "--output", type=OutFolder(), help="Write each result into this folder, as .npz.")
 @_page_option
-@click.option("--statistics", type=OutFile(), help="Write a line of JSON with the run's state each second.")
-@click.option("--metrics", type=click.IntRange(0, 65535), metavar="PORT", help="Serve figures for Prometheus there.")
+@click.option("--statistics", type=OutFile(), help="Write the run's state each second, as a line of JSON.")
+@click.option(
+    "--metrics", type=click.IntRange(0, 65535), metavar="PORT", help="Serve metrics for Prometheus on this port."
+)
 @json_option
 def run(**given: Any) -> None:
-    """Frames through a plan that `cluster plan -o` wrote, from the gateway; nodes run on the other devices.
+    """Process frames with a plan that `cluster plan -o` wrote. Run this on the gateway; other devices run `cluster
+    node`.
 
-    A device may be lost at any time, and may come back: no frame is.
+    Devices may fail and return at any time; no frame is lost.
     """
-    from ..cluster_run import run_cluster
+    from ..cluster_run import ClusterRunOptions, run_cluster
 
-    run_cluster(**given)
+    run_cluster(ClusterRunOptions(**given))
 
 
 @cluster.command("try", cls=Verb)
 @model_argument
-@click.option("--devices", type=click.IntRange(2, 64), metavar="N", help="So many equal devices.  [default: 4]")
+@click.option("--devices", type=click.IntRange(2, 64), metavar="N", help="Number of equal devices.  [default: 4]")
 @click.option("--cluster", "file", type=IN_FILE, metavar="CLUSTER.TOML", help="Devices from a file.")
 @click.option(
-    "--strategy", type=click.Choice(STRATEGIES), default="hybrid", show_default=True, help="How it is divided."
+    "--strategy", type=click.Choice(STRATEGIES), default="hybrid", show_default=True, help="How to divide the network."
 )
-@click.option("--frames", type=click.IntRange(1), default=20, show_default=True, help="So many random frames.")
+@click.option("--frames", type=click.IntRange(1), default=20, show_default=True, help="Random frames to process.")
 @click.option("--board", help="Compile for this Linux board instead, and run one frame through the parts under QEMU.")
 @click.option("--float16", is_flag=True, help="Send real numbers with 16 bits.")
 @click.option("--lose", "lost", multiple=True, metavar="DEVICE", help="Kill this device's process. May be given again.")
@@ -196,7 +201,7 @@ def run(**given: Any) -> None:
 @shape_option
 @json_option
 def try_out(**given: Any) -> None:
-    """MODEL over nodes that are processes of this machine, each result compared with the untouched model's."""
-    from ..cluster_run import try_cluster
+    """Try MODEL on local processes that act as devices, and compare each result with the untouched model's."""
+    from ..cluster_run import ClusterTryOptions, try_cluster
 
-    try_cluster(**given)
+    try_cluster(ClusterTryOptions(**given))

@@ -12,8 +12,8 @@ from ..outputs import OutFolder, Verb
 
 @click.command(cls=Verb)
 @click.argument("flow", type=IN_FILE, metavar="FLOW.TOML")
-@click.option("-o", "--output", type=OutFolder(), help="Folder of all results.  [default: the flow's name with -flow]")
-@click.option("--workers", type=click.IntRange(1, 1024), help="Processes at work at once.  [default: one per core]")
+@click.option("-o", "--output", type=OutFolder(), help="Folder for all results.  [default: the flow's name with -flow]")
+@click.option("--workers", type=click.IntRange(1, 1024), help="Parallel processes.  [default: one per core]")
 @click.option(
     "--verify/--no-verify",
     default=True,
@@ -23,10 +23,10 @@ from ..outputs import OutFolder, Verb
 @operators_option
 @json_option
 def flow(**given: Any) -> None:
-    """The whole design flow: search, manners of execution, selection, application, firmware.
+    """Run the whole design flow: search, execution modes, selection, application, firmware.
 
-    FLOW.TOML says where design points come from (a search task, a front, a trained model), what is
-    selected among them, and what is made of that. A flow that was stopped goes on where it was.
+    FLOW.TOML says where design points come from (a search task, a front, a trained model), how to select among them,
+    and what to build. An interrupted flow resumes where it stopped.
     """
     from ..flow import flow
 

@@ -15,7 +15,7 @@ RDL_KINDS = ("html", "ipxact", "regblock", "cheader")
 
 
 class OutLock(OutFile):
-    """A lock file, which is written with -o and only read without."""
+    """A lock file. It is written with -o and otherwise only read."""
 
     def check(self, path: Path, given: dict[str, Any]) -> None:
         if given["output"]:
@@ -183,7 +183,7 @@ def _excluded(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ..
 )
 @json_option
 def hal(**options: Any) -> None:
-    """Derives the registers that driver code in FILES wants, and generates HAL and driver for them.
+    """Derive the registers that the driver code in FILES needs, and generate a HAL and the driver for them.
 
     Ends with status 1 when the source is refused or verification finds a difference; then nothing is written.
     """

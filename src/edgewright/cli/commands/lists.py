@@ -1,4 +1,4 @@
-"""The options of the verbs about what there is besides models: `boards`, `sample`, `layout`."""
+"""The options of `boards`, `sample` and `layout`, the verbs that do not take a model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..outputs import OutFile, OutModelOrFolder, Verb
 @click.command()
 @json_option
 def boards(**given: Any) -> None:
-    """The boards that --board knows by name."""
+    """List the boards that --board knows by name."""
     from ..lists import boards
 
     boards(**given)
@@ -38,12 +38,14 @@ def sample(**given: Any) -> None:
 
 @click.command(cls=Verb)
 @click.argument("buffers", type=IN_FILE)
-@click.option("--capacity", type=BYTE_SIZE, help="Bytes that there are; without it, the least that is needed.")
-@click.option("--alignment", type=click.IntRange(min=1), default=1, show_default=True, help="Of every offset.")
+@click.option("--capacity", type=BYTE_SIZE, help="Available bytes.  [default: find the minimum]")
+@click.option(
+    "--alignment", type=click.IntRange(min=1), default=1, show_default=True, help="Alignment of every offset."
+)
 @click.option("-o", "--output", type=OutFile(), help="Write the CSV with a column of offsets.")
 @json_option
 def layout(**given: Any) -> None:
-    """Addresses for the buffers of a CSV file (id,lower,upper,size: MiniMalloc's format, upper excluded)."""
+    """Compute addresses for the buffers of a CSV file (id,lower,upper,size: MiniMalloc's format, upper excluded)."""
     from ..lists import layout
 
     layout(**given)

@@ -15,7 +15,7 @@ def _cores(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
     for text in values:
         name, _, count = text.rpartition("=")
         if not count.isdecimal() or len(count) > 6:
-            raise click.BadParameter(f"'{text}' is no number of cores; expected 4, or NAME=4")
+            raise click.BadParameter(f"'{text}' is not a number of cores; expected 4, or NAME=4")
         found[name] = int(count)
     return found
 
@@ -31,23 +31,25 @@ def _cores(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
     multiple=True,
     callback=_cores,
     metavar="[NAME=]N",
-    help="Use so many cores, of the processor of that name.  [default: all]",
+    help="Use N cores, of the processor NAME.  [default: all]",
 )
 @executor_option
-@click.option("--stages", type=click.IntRange(min=1), help="At most so many pipeline stages.")
-@click.option("--replicas", type=click.IntRange(min=1), help="At most so many replicas of a stage.")
-@click.option("--lanes", type=click.IntRange(min=1), help="At most so many cores that share a layer.")
-@click.option("--max-latency", type=DURATION, help="Of a frame, such as 40ms, when frames come without pause.")
-@click.option("--ram", type=BYTE_SIZE, help="For all arenas and FIFOs; weights do not count.")
-@click.option("--min-throughput", type=click.FloatRange(min=0, min_open=True), help="Frames a second.")
+@click.option("--stages", type=click.IntRange(min=1), help="Maximum number of pipeline stages.")
+@click.option("--replicas", type=click.IntRange(min=1), help="Maximum number of replicas of a stage.")
+@click.option("--lanes", type=click.IntRange(min=1), help="Maximum number of cores that share a layer.")
+@click.option(
+    "--max-latency", type=DURATION, help="Maximum latency of a frame, such as 40ms, when frames arrive without pause."
+)
+@click.option("--ram", type=BYTE_SIZE, help="Available RAM for arenas and FIFOs; weights do not count.")
+@click.option("--min-throughput", type=click.FloatRange(min=0, min_open=True), help="Minimum frames per second.")
 @click.option(
     "--minimise",
     type=click.Choice(["period", "latency", "memory", "energy"]),
     default="period",
     show_default=True,
-    help="What is best; the shortest period is the greatest throughput.",
+    help="The objective; the shortest period is the highest throughput.",
 )
-@click.option("--pareto", is_flag=True, help="Throughput against latency and memory.")
+@click.option("--pareto", is_flag=True, help="Show the trade-offs of throughput, latency and memory.")
 @click.option(
     "--method",
     type=click.Choice(["exact", "ga"]),
@@ -60,20 +62,20 @@ def _cores(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
     type=click.Choice(["balance", "slowest"]),
     default="balance",
     show_default=True,
-    help="Of the genetic search: differences of loads as in the paper, or the slowest processor.",
+    help="For the genetic search: minimise load differences as in the paper, or the slowest processor.",
 )
 @click.option("--page", type=OutFile(), help="Write a self-contained page: Gantt chart, utilisation, bottleneck.")
-@click.option("-o", "--output", type=OutFolder(), help="Build the mapping into this folder: a library for each part.")
-@click.option("--run", "is_run", is_flag=True, help="Run it on this machine, beside onnxruntime.")
-@click.option("--frames", type=click.IntRange(2), default=200, show_default=True, help="For --run.")
+@click.option("-o", "--output", type=OutFolder(), help="Build the mapping in this folder, one library per part.")
+@click.option("--run", "is_run", is_flag=True, help="Run it on this machine and compare with onnxruntime.")
+@click.option("--frames", type=click.IntRange(2), default=200, show_default=True, help="Frames with --run.")
 @shape_option
 @json_option
 def map_(**given: Any) -> None:
-    """Who runs which layers of MODEL on a board, for the most frames a second: stages, replicas, lanes.
+    """Map the layers of MODEL to the processors of a board for the highest throughput: stages, replicas, lanes.
 
-    Shows throughput, latency and memory as predicted, and a bound that no mapping exceeds. Ends with status 1 when
-    limits cannot be met.
+    Shows predicted throughput, latency and memory, and an upper bound on the throughput of any mapping. Ends with
+    status 1 when the limits cannot be met.
     """
-    from ..map import map_
+    from ..map import MapOptions, map_
 
-    map_(**given)
+    map_(MapOptions(**given))

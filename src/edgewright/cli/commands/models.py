@@ -26,17 +26,17 @@ from ..plan_options import planning_options
 @click.command()
 @model_argument
 @shape_option
-@click.option("--all", "everything", is_flag=True, help="Show every layer, however many.")
+@click.option("--all", "everything", is_flag=True, help="Show every layer.")
 @json_option
 def inspect(**given: Any) -> None:
-    """What is in MODEL (.onnx or .tflite): layers, shapes, weights, MACs, what dominates memory."""
+    """Show what is in MODEL (.onnx or .tflite): layers, shapes, weights, MACs, the layers that dominate memory."""
     from ..inspect import inspect
 
     inspect(**given)
 
 
 class OutPlan(OutFile):
-    """A plan file; with --pareto the name, or the folder, of several."""
+    """A plan file; with --pareto the name pattern, or the folder, of several."""
 
     def check(self, path: Path, given: dict[str, Any]) -> None:
         if not given["pareto"]:
@@ -44,7 +44,7 @@ class OutPlan(OutFile):
             return
         from ..front import point_path
 
-        super().check(point_path(path, 10**12), given)  # no peak takes more digits
+        super().check(point_path(path, 10**12), given)  # no peak has more digits
 
 
 @click.command(cls=Verb)
@@ -53,29 +53,29 @@ class OutPlan(OutFile):
 @click.option(
     "--target",
     type=click.Choice(TARGETS),
-    help="Whose code is counted, and whose instructions are estimated.  [default: the board's]",
+    help="The core for code size and estimated instructions.  [default: the board's]",
 )
 @planning_options
-@click.option("--pareto", is_flag=True, help="RAM against extra MACs: every plan worth having, each in its own file.")
+@click.option("--pareto", is_flag=True, help="Show all Pareto-optimal plans of RAM against extra MACs.")
 @click.option("--page", type=OutFile(), help="Write a self-contained page that shows the plan.")
 @click.option(
     "-o",
     "--output",
     type=OutPlan(),
-    help="Write the plan, for `compile --plan`. With --pareto a file for each point: plan.json becomes plan-PEAK.json.",
+    help="Write the plan, for `compile --plan`. With --pareto one file per point: plan.json becomes plan-PEAK.json.",
 )
 @interface_options
 @shape_option
 @json_option
 def plan(**given: Any) -> None:
-    """The plan for MODEL that needs the least RAM: order of layers, address of every buffer, proof or gap.
+    """Plan MODEL in the least RAM: order of layers, address of every buffer, proof of optimality or the gap.
 
-    Where whole layers do not fit the board or --ram, layers run in parts, with the least extra work. Ends with status 1
-    when no plan fits, and with status 130 when an interrupt ended a search: then the plan is the best so far.
+    If whole layers do not fit the board or --ram, layers run in parts, with the least extra work. Ends with status 1
+    when no plan fits, and with status 130 when an interrupt ended the search: the plan is then the best one so far.
     """
-    from ..plan import plan
+    from ..plan import PlanVerbOptions, plan
 
-    plan(**given)
+    plan(PlanVerbOptions(**given))
 
 
 @click.command("compile", cls=Verb)
@@ -83,14 +83,14 @@ def plan(**given: Any) -> None:
 @hardware_options
 @planning_options
 @click.option("-o", "--output", type=OutFolder(), help="The folder to write.  [default: the library's name]")
-@click.option("--name", help="Of the library: prefix of its files and functions.  [default: the model's]")
+@click.option("--name", help="Name of the library and prefix of its functions.  [default: the model's]")
 @rename_option
 @click.option(
     "--kernels",
     type=click.Choice(KERNELS),
     default=KERNELS[0],
     show_default=True,
-    help="Whose kernels; those of cmsis-nn are called, not included.",
+    help="The kernels to use; cmsis-nn is called, not included in the package.",
 )
 @click.option("--verify/--no-verify", default=True, show_default=True, help="Build it, run it and compare the outputs.")
 @click.option(
@@ -98,21 +98,21 @@ def plan(**given: Any) -> None:
     "inputs",
     type=IN_FILE,
     multiple=True,
-    help="Values to verify with (.npy or .npz), besides random ones. Again for the next input.",
+    help="Values to verify with (.npy or .npz), besides random ones. Repeat for the next input.",
 )
 @click.option("--force", is_flag=True, help="Write into a folder that holds other things.")
 @interface_options
 @shape_option
 @json_option
 def compile_(**given: Any) -> None:
-    """MODEL as a C library: sources, weights, build files, an example and a report in one folder.
+    """Compile MODEL to a C library: sources, weights, build files, an example and a report in one folder.
 
-    Unless told otherwise the library is built, run on this machine and on the virtual board, and compared with the
-    model's own runtime. A difference, or RAM beyond the plan, ends with status 1 and writes nothing.
+    By default the library is built, run on this machine and on the virtual board, and compared with the model's own
+    runtime. If outputs differ or RAM exceeds the plan, the command ends with status 1 and writes nothing.
     """
-    from ..compile import compile_
+    from ..compile import CompileOptions, compile_
 
-    compile_(**given)
+    compile_(CompileOptions(**given))
 
 
 @click.command(cls=Verb)
@@ -124,25 +124,25 @@ def compile_(**given: Any) -> None:
     "inputs",
     type=IN_FILE,
     multiple=True,
-    help="Values (.npy or .npz), in the file's layout or channels last. Again for the next input.  [default: random]",
+    help="Values (.npy or .npz), in the file's layout or channels last. Repeat for the next input.  [default: random]",
 )
 @click.option(
     "--frames",
     type=click.IntRange(1, 10**9),
-    help="Run so many frames on this machine, natively: frames/s, latency, cores busy, memory.",
+    help="Run this many frames natively on this machine: frames/s, latency, busy cores, memory.",
 )
 @click.option(
-    "--compare", is_flag=True, help="With --frames: in turns with onnxruntime, on the same number of threads."
+    "--compare", is_flag=True, help="With --frames: alternate with onnxruntime on the same number of threads."
 )
 @click.option("-o", "--output", type=OutFile(), help="Write the outputs (.npz), in the file's layout.")
 @interface_options
 @shape_option
 @json_option
 def run(**given: Any) -> None:
-    """Compiles MODEL and runs it once: outputs, and on the virtual board instructions, RAM and stack.
+    """Compile MODEL and run it once: outputs, and on the virtual board instructions, RAM and stack.
 
-    Code for a microcontroller runs on an emulated one; code for host runs here. With --frames it is run many times, and
-    so is a pipeline that was built before, whose folder takes the place of MODEL.
+    Code for a microcontroller runs on an emulated one; code for host runs here. With --frames it runs many times. MODEL
+    may also be the folder of a pipeline that was built before.
     """
     frames, compare = given.pop("frames"), given.pop("compare")
     if frames or compare or given["model"].is_dir():
@@ -150,9 +150,9 @@ def run(**given: Any) -> None:
 
         stream(frames=frames, compare=compare, **given)
         return
-    from ..run import run
+    from ..run import RunOptions, run
 
-    run(**given)
+    run(RunOptions(**given))
 
 
 @click.command(cls=Verb)
@@ -161,25 +161,25 @@ def run(**given: Any) -> None:
     "--board",
     default="this",
     show_default=True,
-    help="`this` measures on this machine; a name from `edgewright boards`, or a board file (.toml), is estimated.",
+    help="`this` measures this machine; a name from `edgewright boards`, or a board file (.toml), is estimated.",
 )
 @click.option("-o", "--output", type=OutFile(), help="Write the times to this file (JSON).")
-@click.option("--most-lanes", type=click.IntRange(1, 1024), help="Measure up to so many lanes.  [default: all cores]")
+@click.option("--most-lanes", type=click.IntRange(1, 1024), help="Measure up to this many lanes.  [default: all cores]")
 @executor_option
 @click.option(
     "--repeats",
     type=click.IntRange(1, 10_000),
     default=15,
     show_default=True,
-    help="Samples of every layer; the median counts.",
+    help="Measurements of every layer; the median is reported.",
 )
 @shape_option
 @json_option
 def profile(**given: Any) -> None:
-    """How long each layer of MODEL takes on each kind of core, and what moving a tensor costs.
+    """Measure the time of each layer of MODEL on each kind of core, and the cost of moving a tensor.
 
-    Measured here, in an instrumented build of our code; for a board that is not here the least times that its
-    arithmetic and its memory permit, marked as estimates.
+    Measures an instrumented build on this machine. For another board, the times are estimates: lower bounds from its
+    arithmetic and memory bandwidth.
     """
     from ..profile import profile
 
@@ -188,36 +188,47 @@ def profile(**given: Any) -> None:
 
 @click.command(cls=Verb)
 @click.argument("source", type=IN_FILE, metavar="MODEL|GRAPH")
-@click.option("--analyse", "asked", is_flag=True, help="Whether it runs, how fast, in how little memory.")
-@click.option("--pareto", "asked_front", is_flag=True, help="Buffer size against throughput: every trade-off there is.")
+@click.option("--analyse", "asked", is_flag=True, help="Check liveness; find throughput and the smallest buffers.")
+@click.option(
+    "--pareto", "asked_front", is_flag=True, help="Show all Pareto-optimal trade-offs of buffer size and throughput."
+)
 @click.option("--sdf3", "sdf3_file", type=OutFile(), help="Write the graph as SDF3 XML.")
 @click.option("--dot", "dot_file", type=OutFile(), help="Write the graph for Graphviz.")
 @click.option("--page", type=OutFile(), help="Write a self-contained page: facts, Gantt chart, the front if asked for.")
 @click.option("--gantt", type=OutFile(), help="Write the firings at minimum buffers over time as an SVG picture.")
 @click.option("--plot", type=OutFile(), help="Write the front of --pareto as an SVG picture.")
-@click.option("--iterations", type=click.IntRange(1, 1000), default=1, show_default=True, help="In the Gantt chart.")
 @click.option(
-    "--bytes/--tokens", "in_bytes", default=None, help="What is least.  [default: bytes for models, else tokens]"
+    "--iterations", type=click.IntRange(1, 1000), default=1, show_default=True, help="Iterations in the Gantt chart."
+)
+@click.option(
+    "--bytes/--tokens",
+    "in_bytes",
+    default=None,
+    help="Minimise buffer sizes in bytes or in tokens.  [default: bytes for models, else tokens]",
 )
 @click.option(
     "--limit",
     type=click.FloatRange(0, 86400),
     metavar="SECONDS",
-    help="For searches, roughly.  [default: 60; 5 for the period at the minimum]",
+    help="Approximate time for searches.  [default: 60; 5 for the period at the smallest buffers]",
 )
-@click.option("--sdf", is_flag=True, help="Model: one phase for each layer (Algorithm 1 of the paper).")
-@click.option("--rule", type=click.Choice(["M", "B"]), help="Model: phases for each row, or folded.  [default: M]")
-@click.option("--elements", is_flag=True, help="Model: tokens are elements, as in the papers, not rows.")
-@click.option("--self-loops", is_flag=True, help="Model: rows read again go through self-loops, as printed.")
-@click.option("--mapping", type=IN_FILE, help="Model: JSON or TOML, the processor of each layer; an actor for each.")
-@click.option("--times", type=IN_FILE, help="Model: JSON or TOML, the time of each layer.  [default: its MACs]")
+@click.option("--sdf", is_flag=True, help="For models: one phase per layer (Algorithm 1 of the paper).")
+@click.option("--rule", type=click.Choice(["M", "B"]), help="For models: one phase per row, or folded.  [default: M]")
+@click.option("--elements", is_flag=True, help="For models: tokens are elements, as in the papers, not rows.")
+@click.option(
+    "--self-loops", is_flag=True, help="For models: rows that are read again go through self-loops, as in the paper."
+)
+@click.option(
+    "--mapping", type=IN_FILE, help="For models: the processor of each layer (JSON or TOML); an actor for each."
+)
+@click.option("--times", type=IN_FILE, help="For models: the time of each layer (JSON or TOML).  [default: its MACs]")
 @shape_option
 @json_option
 def csdf(**given: Any) -> None:
-    """The dataflow graph of a model (.onnx, .tflite), or in a file (SDF3 XML, JSON): actors, phases, rates.
+    """Analyse a dataflow graph, of a model (.onnx, .tflite) or from a file (SDF3 XML, JSON): actors, phases, rates.
 
     Ends with status 1 when the rates are inconsistent or the graph deadlocks.
     """
-    from ..csdf import csdf
+    from ..csdf import CsdfOptions, csdf
 
-    csdf(**given)
+    csdf(CsdfOptions(**given))

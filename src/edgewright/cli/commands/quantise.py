@@ -17,7 +17,7 @@ from ..outputs import OutFile, Verb
     type=IN_FILE,
     required=True,
     metavar="X.NPZ",
-    help="Samples as the model takes them: arrays of the inputs' names, or x; labels as y.",
+    help="Input samples in arrays named like the inputs, or x; labels in y.",
 )
 @click.option("-o", "--output", type=OutFile(), help="The int8 model.  [default: MODEL's name with -int8.onnx]")
 @click.option(
@@ -25,14 +25,14 @@ from ..outputs import OutFile, Verb
     type=click.IntRange(1, 10**6),
     default=128,
     show_default=True,
-    help="The most samples that ranges are taken from; at most half of the data.",
+    help="Maximum number of samples for value ranges; at most half of the data is used.",
 )
 @shape_option
 @json_option
 def quantise(**given: Any) -> None:
-    """MODEL (.onnx or .tflite, float32) in int8, with ranges of its values from samples.
+    """Quantise MODEL (.onnx or .tflite, float32) to int8, with value ranges from samples.
 
-    Says the accuracy before and after, on samples that no range comes from.
+    Reports the accuracy before and after, on samples that were not used for the ranges.
     """
     from ..quantise import quantise
 

@@ -17,7 +17,7 @@ from ..outputs import Verb
     "requirement",
     type=ParsedValue("weights", "..search.selection", "parse_requirement"),
     metavar="accuracy=.5,energy=.5",
-    help="How important accuracy, throughput, memory and energy are: weights that add up to 1.  [default: accuracy=1]",
+    help="Weights of accuracy, throughput, memory and energy, which add up to 1.  [default: accuracy=1]",
 )
 @click.option(
     "--limit",
@@ -25,8 +25,8 @@ from ..outputs import Verb
     multiple=True,
     type=ParsedValue("limit", "..search.selection", "parse_limit"),
     metavar="ram=8K",
-    help="The most RAM, flash, instructions, macs, latency or energy that a point may need, or the least accuracy, "
-    "macro_f1 or throughput. May be given again.",
+    help="Maximum of ram, flash, instructions, macs, latency or energy, or minimum of accuracy, macro_f1 or "
+    "throughput. May be given again.",
 )
 @click.option(
     "--method",
@@ -37,7 +37,7 @@ from ..outputs import Verb
 )
 @json_option
 def select(**given: Any) -> None:
-    """The point of a front that serves requirements best: limits first, then ranking dominance.
+    """Select the point of a front that best serves the requirements: limits first, then ranking dominance.
 
     FRONT.JSON is a file that `edgewright search` or `edgewright flow` wrote, or its folder.
     """

@@ -1,1 +1,1 @@
-"""How much memory a graph needs: least capacities, schedules, peak occupancy."""
+"""The memory of a graph: least capacities, schedules, peak occupancy."""

@@ -1,4 +1,4 @@
-"""Capacities that no channel can go below, whatever the others are."""
+"""Lower bounds on each channel's capacity, for any capacities of the others."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ import networkx as nx
 from ..graph import Channel
 from .untimed import Line, Untimed, sums
 
-_MOST_LOOKS = 20_000_000  # at tables: some seconds; only large blocks and cycles need many
+_MOST_LOOKS = 20_000_000  # table lookups: some seconds; only large blocks and cycles need many
 
 
 def loop_capacity(channel: Channel, firings: int) -> int:
-    """What a self-loop holds at most: a firing claims the space of its tokens while it still has those it consumes."""
+    """The most that a self-loop holds: a firing claims space for its tokens before it frees those it consumes."""
     produced = sums(channel.production, firings, channel.tokens)
     consumed = sums(channel.consumption, firings)
     return max(channel.tokens, *(after - before for after, before in zip(produced[1:], consumed[:-1], strict=True)))
 
 
 def least_capacities(graph: Untimed) -> list[int]:
-    """For each line the least capacity under which the graph is live when all other lines have no bounds.
+    """For each line the least capacity under which the graph is live if all other lines are unbounded.
 
     When the source fires for the (j+1)th time its target has fired at most as often as j firings of the source allow,
-    and a target that did has left the least on the line: there is no formula to it, only counting. Two actors that
-    share one line have nothing else to wait for, so that this is then the minimum itself.
+    and if it did, the fewest tokens are left on the line; this has no closed form and is counted. Two actors that share
+    a single line wait for nothing else, so the result is then the minimum itself.
     """
     least = [line.channel.tokens for line in graph.lines]
     left = _MOST_LOOKS
     for actor, outputs in enumerate(graph.outputs):
-        # with one line out, whatever else the target waits for comes through that line, hence after it
+        # without one line, everything else that the target waits for comes through that line, hence after it
         reached, looks = _reached(graph, actor, left) if len(outputs) > 1 else ({}, 0)
         left -= looks
         for at in outputs:
@@ -42,15 +42,16 @@ def least_capacities(graph: Untimed) -> list[int]:
 
 
 def _follow(line: Line, source: Sequence[int]) -> list[int]:
-    """Firings of the target when the source has done these."""
+    """Firings of the target after these firings of the source."""
     return [bisect_right(line.consumed, line.produced[done]) - 1 for done in source]
 
 
 def _reached(graph: Untimed, actor: int, most: int) -> tuple[dict[int, list[int]], int]:
-    """For each actor behind this one the firings it can have done when this one has done 0, 1, 2, ...; and the looks.
+    """For each downstream actor, the firings possible after 0, 1, 2, ... firings of this one; and the number of
+    lookups.
 
-    Found by going round until nothing changes, which takes one round where tokens do not flow in circles. Empty when
-    that takes too many looks: other bounds then have to do.
+    Iterates until nothing changes, once if there are no cycles. Empty if that takes too many lookups: other bounds are
+    then used.
     """
     behind = _behind(graph, actor)
     reached = {other: [0] * graph.goal[actor] for other in behind}
@@ -73,5 +74,5 @@ def _reached(graph: Untimed, actor: int, most: int) -> tuple[dict[int, list[int]
 
 
 def _behind(graph: Untimed, actor: int) -> list[int]:
-    """The other actors that tokens of this one lead to, producers before consumers where there is such an order."""
+    """The other actors reached by tokens of this one, producers before consumers where possible."""
     return list(nx.dfs_postorder_nodes(graph.links, actor))[-2::-1]

@@ -1,4 +1,4 @@
-"""Conditions on all capacities that can be learnt from one deadlocked state."""
+"""Conditions on all capacities that follow from one deadlocked state."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from .untimed import State, Untimed
 
-Need = tuple[int, int]  # a line, and a capacity that it must have at least
-Choice = tuple[tuple[Need, ...], ...]  # ways out; capacities must offer all needs of one of them
+Need = tuple[int, int]  # a line, and its minimum capacity
+Choice = tuple[tuple[Need, ...], ...]  # alternatives; capacities must meet all needs of one of them
 
 
 @dataclass(frozen=True)
 class Wait:
-    """An actor that cannot fire before another has: for want of tokens, or of space, on a line."""
+    """An actor that cannot fire before another one does, for lack of tokens or space on a line."""
 
     actor: int
     line: int
@@ -26,12 +26,12 @@ Circle = tuple[Wait, ...]  # each waits for the actor of the next
 
 
 def remedies(graph: Untimed, state: State, capacity: Sequence[int]) -> Mapping[int, tuple[Need, ...]]:
-    """For each actor of a dead state that lacks space alone, the capacities that would let it fire.
+    """For each actor of a deadlocked state that lacks only space, the capacities that would let it fire.
 
-    Together they are a choice that holds for all live capacities, larger than these or not. A live run goes beyond the
-    dead state, with some firing first; it then finds on the lines no more tokens, and no more space, than in the dead
-    state, since the others have not gone further. So its actor had its tokens in the dead state too, and the capacities
-    are at least what it lacked there.
+    All live capacities meet one of these choices, whether they are larger than the current ones or not. A live run goes
+    beyond the deadlocked state, with some actor firing first; it then finds no more tokens and no more space than in
+    the deadlocked state, since the others have not gone further. So its actor had its tokens in that state too, and the
+    capacities are at least what it lacked there.
     """
     found = {}
     for actor in range(len(graph.actors)):
@@ -42,7 +42,8 @@ def remedies(graph: Untimed, state: State, capacity: Sequence[int]) -> Mapping[i
 
 
 def circles(graph: Untimed, state: State, capacity: Sequence[int]) -> Iterator[Circle]:
-    """For each wait for space in a dead state a circle of waits through it, with as few such waits as can be."""
+    """For each wait for space in a deadlocked state, a cycle of waits through it with as few waits for space as
+    possible."""
     waits = [_waits(graph, actor, state, capacity) for actor in range(len(graph.actors))]
     for first in (wait for found in waits for wait in found if wait.is_space):
         circle = _close(waits, first)
@@ -67,7 +68,7 @@ def _waits(graph: Untimed, actor: int, state: State, capacity: Sequence[int]) ->
 
 
 def _close(waits: Sequence[Sequence[Wait]], first: Wait) -> Circle | None:
-    """The way back from the end of a wait to its beginning; None where the waits lead elsewhere."""
+    """The path back from the end of a wait to its beginning; None if there is none."""
     cost = {first.other: 0}
     came: dict[int, Wait] = {}
     waiting = deque([first.other])

@@ -1,4 +1,4 @@
-"""Looped schedules: repeated firings written once with their count."""
+"""Looped schedules: repeated firings written once with a count."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from .schedule import Runs, Schedule
 
-LONGEST_BODY = 1024  # steps of a loop; longer ones are not looked for
-MOST_WORK = 500_000_000  # steps compared: about a second; after it each length is tried once
-# Names that need no quotes beside numbers and brackets.
+LONGEST_BODY = 1024  # steps of a loop; longer loops are not searched
+MOST_WORK = 500_000_000  # steps compared: about a second; beyond it each length is tried once
+# Names that need no quotes.
 _PLAIN = re.compile(r"[^\W\d][^\s()'\";]*|[/.][^\s()'\";]*")
 
 
 @dataclass(frozen=True)
 class ScheduleLoop:
-    """An actor, or steps one after the other, so many times."""
+    """An actor, or a sequence of steps, with a repetition count."""
 
     times: int
     body: str | tuple[ScheduleLoop, ...]
@@ -33,13 +33,13 @@ class ScheduleLoop:
 
 
 def schedule_text(schedule: Schedule) -> str:
-    """The schedule in one line, `2 a 3 (b 2 c)`: what stands before a semicolon fires once, the rest for ever."""
+    """The schedule in one line, `2 a 3 (b 2 c)`: the part before a semicolon fires once, the rest forever."""
     first, again = (" ".join(map(str, looped(runs))) for runs in (schedule.first, schedule.again))
     return f"{first}; {again}" if first else again
 
 
 def nested(loops: Sequence[ScheduleLoop]) -> list[object]:
-    """The loops as lists of a count and an actor, or a count and such lists."""
+    """The loops as nested lists of a count and an actor, or a count and such lists."""
     return [[loop.times, loop.body if isinstance(loop.body, str) else nested(loop.body)] for loop in loops]
 
 
@@ -51,14 +51,14 @@ def looped(runs: Runs) -> tuple[ScheduleLoop, ...]:
     while 2 * length <= len(row) and length <= LONGEST_BODY:
         work += len(row)
         folded = _folded(row, length, table)
-        # what has become shorter may repeat at a length already tried
+        # the shorter sequence may repeat at a length already tried
         length = 1 if len(folded) < len(row) and work < MOST_WORK else length + 1
         row = folded
     return tuple(table.loops[number] for number in row)
 
 
 class _Table:
-    """Loops by number, so that equal ones are equal numbers."""
+    """Loops by number, so that equal loops have equal numbers."""
 
     def __init__(self) -> None:
         self.loops: list[ScheduleLoop] = []
@@ -71,7 +71,7 @@ class _Table:
         return self._numbers[loop]
 
     def repeated(self, body: Sequence[int], times: int) -> int:
-        """The number of a loop over these steps; a loop over one loop is that loop, more often."""
+        """The number of a loop over these steps; nested counts of a single loop are multiplied."""
         steps = tuple(self.loops[number] for number in body)
         if len(steps) == 1:
             return self.number(ScheduleLoop(times * steps[0].times, steps[0].body))
@@ -79,7 +79,7 @@ class _Table:
 
 
 def _folded(row: NDArray[np.int64], length: int, table: _Table) -> NDArray[np.int64]:
-    """The row with each repetition of so many steps in a row made one."""
+    """The sequence with each repetition of `length` steps folded."""
     pieces: list[NDArray[np.int64]] = []
     done = 0
     for start, times in _repetitions(row, length):
@@ -90,7 +90,7 @@ def _folded(row: NDArray[np.int64], length: int, table: _Table) -> NDArray[np.in
 
 
 def _repetitions(row: NDArray[np.int64], length: int) -> Iterator[tuple[int, int]]:
-    """Where so many steps come several times in a row, and how often; none overlaps another."""
+    """The positions and counts of repeated steps of this length, without overlaps."""
     same = np.concatenate([[False], row[length:] == row[:-length], [False]])
     edges = np.flatnonzero(same[1:] != same[:-1])
     free = 0

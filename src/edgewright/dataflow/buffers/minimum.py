@@ -1,8 +1,8 @@
-"""The least buffers with which a graph runs for ever, and a schedule within them.
+"""The smallest buffers with which a graph runs forever, and a schedule within them.
 
-A channel's capacity holds the tokens that are there at first, those that a firing is about to produce, from its start,
-and those that a firing consumes, until its end. A self-loop is a channel like the others: one token in and out needs
-two places. Blocks of the graph are sized apart (`blocks`), each exactly (`sizing`).
+A channel's capacity covers the initial tokens, tokens that a firing will produce (from its start) and tokens that a
+firing consumes (until its end). A self-loop is an ordinary channel: one token in and out needs two places. Blocks of
+the graph are sized separately (`blocks`), each exactly (`sizing`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Buffers(Sized):
 
 
 def minimum_buffers(graph: Graph, weight: Weight = "tokens") -> Buffers:
-    """Capacities of all channels, self-loops included, with the least sum under which the graph is live."""
+    """Capacities of all channels, including self-loops, with the least sum under which the graph is live."""
     firings = live_firings(graph)
     capacities: dict[str, int] = {}
     bound = 0
@@ -61,7 +61,7 @@ def _size(part: Graph, firings: Mapping[str, int], weight: Weight) -> Sizes:
 
 
 def _kind(part: Graph, firings: Mapping[str, int], weight: Weight) -> Hashable:
-    """What decides on the sizes: networks repeat the same block many times."""
+    """The properties that determine the sizes, as a cache key: networks repeat blocks."""
     place = {actor.name: at for at, actor in enumerate(part.actors)}
     return (
         tuple(firings.values()),
@@ -73,7 +73,7 @@ def _kind(part: Graph, firings: Mapping[str, int], weight: Weight) -> Hashable:
 
 
 def blocks(graph: Graph) -> list[Graph]:
-    """Each self-loop alone, and each biconnected component with all channels between its actors."""
+    """Each self-loop, and each biconnected component with all channels between its actors."""
     between: dict[frozenset[str], list[Channel]] = {}
     for channel in graph.channels:
         between.setdefault(frozenset((channel.source, channel.target)), []).append(channel)
@@ -85,7 +85,7 @@ def blocks(graph: Graph) -> list[Graph]:
 
 
 def firings_within(part: Graph, firings: Mapping[str, int]) -> Mapping[str, int]:
-    """Firings of one iteration of the part alone, from those of a graph it is part of."""
+    """Firings of one iteration of the part, from those of the whole graph."""
     whole = gcd(*(firings[actor.name] // actor.phases for actor in part.actors))
     return {actor.name: firings[actor.name] // whole for actor in part.actors}
 

@@ -1,7 +1,7 @@
-"""Peak occupancy: the most that all channels hold at once, which is what a memory shared by all of them needs.
+"""Peak occupancy: the most that all channels hold at once, which is the memory they need if they share it.
 
-While an actor fires, it holds what it consumes and what it produces. Self-loops do not count: their tokens stand for
-the state of an actor, or for rows that lie in its input buffer already.
+A firing actor holds both what it consumes and what it produces. Self-loops do not count: their tokens stand for an
+actor's state, or for rows that are already in its input buffer.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from .bounds import least_capacities
 from .schedule import Schedule, Sized, Weight, lazy_schedule, live_firings, price, runs_of
 from .untimed import Untimed, untimed
 
-Moves = tuple[Sequence[int], Sequence[int]]  # rises and falls of an actor, firing after firing
+Moves = tuple[Sequence[int], Sequence[int]]  # increases and decreases of an actor, by firing
 
 
 @dataclass(frozen=True, eq=False)
 class Load:
-    """What each firing adds at its start and gives back at its end; self-loops are left out."""
+    """What each firing adds at its start and frees at its end; self-loops are left out."""
 
-    base: int  # held before anything fires
-    rises: Mapping[str, Sequence[int]]  # by actor, firing after firing
+    base: int  # held before the first firing
+    rises: Mapping[str, Sequence[int]]  # by actor and firing
     falls: Mapping[str, Sequence[int]]
 
     def peak(self, runs: Iterable[tuple[str, int]]) -> int:
-        """The most that is held at once when actors fire in this order."""
+        """The peak when actors fire in this order."""
         held = peak = self.base
         done = dict.fromkeys(self.rises, 0)
         for actor, count in runs:
@@ -46,11 +46,11 @@ class Load:
         return peak
 
     def moves(self, graph: Untimed) -> list[Moves]:
-        """Rises and falls by the number of the actor."""
+        """Increases and decreases by actor number."""
         return [(self.rises[name], self.falls[name]) for name in graph.actors]
 
     def least_peak(self) -> int:
-        """What no order can go below: each firing holds all that it consumes and produces."""
+        """A lower bound for every order: each firing holds all that it consumes and produces."""
         firings = (
             rise + fall for actor in self.rises for rise, fall in zip(self.rises[actor], self.falls[actor], strict=True)
         )
@@ -58,7 +58,7 @@ class Load:
 
 
 def load(graph: Graph, firings: Mapping[str, int], weight: Weight) -> Load:
-    """The load of so many firings of each actor."""
+    """The load for these numbers of firings."""
     rises = {name: [0] * count for name, count in firings.items()}
     falls = {name: [0] * count for name, count in firings.items()}
     channels = [channel for channel in graph.channels if not channel.is_self_loop]
@@ -74,16 +74,16 @@ def _add(totals: list[int], rates: Rates, each: int) -> None:
     totals[:] = [total + each * tokens for total, tokens in zip(totals, moved, strict=True)]
 
 
-_MOST_LOOKS = 3_000_000  # at actors, to find one that can fire: some seconds
+_MOST_LOOKS = 3_000_000  # actors examined to find one that can fire: some seconds
 
 
 @dataclass(frozen=True)
 class Peak(Sized):
-    """The most that all channels hold at once while a schedule runs."""
+    """The most that all channels hold at once during a schedule."""
 
 
 def occupancy(graph: Graph, schedule: Schedule, weight: Weight = "tokens") -> int:
-    """The most that is held at once by all channels but self-loops, when actors fire in this order."""
+    """The peak of all channels except self-loops, when actors fire in this order."""
     runs = [*schedule.first, *schedule.again]
     firings = Counter(dict.fromkeys(graph.by_name, 0))
     for actor, count in runs:
@@ -92,7 +92,7 @@ def occupancy(graph: Graph, schedule: Schedule, weight: Weight = "tokens") -> in
 
 
 def peak_occupancy(graph: Graph, weight: Weight = "tokens") -> Peak:
-    """A schedule with a low peak: in small graphs the least, proven; else the better of two that are made quickly."""
+    """A schedule with a low peak: proven optimal in small graphs, else the better of two quick heuristics."""
     ready = untimed(graph, live_firings(graph))
     loads = load(graph, dict(zip(ready.actors, ready.goal, strict=True)), weight)
     bound = max(loads.least_peak(), _largest_channel(ready, weight))
@@ -118,15 +118,15 @@ def _lowest(graph: Graph, ready: Untimed, loads: Load, bound: int, weight: Weigh
 
 
 def _largest_channel(ready: Untimed, weight: Weight) -> int:
-    """What some channel holds at one time, whatever the schedule."""
+    """A lower bound from single channels, for any schedule."""
     least = zip(ready.lines, least_capacities(ready), strict=True)
     return max((price(line.channel, weight) * tokens for line, tokens in least), default=0)
 
 
 def downstream_first(graph: Untimed, load: Load) -> list[int]:
-    """An order of one iteration that empties channels before it fills them; for a graph without initial phases.
+    """An order of one iteration that empties channels before it fills them; for graphs without initial phases.
 
-    A firing that leaves no more than it found, within the peak so far, goes before all others (see `least_peak`).
+    A firing that leaves no more than it found, within the peak so far, goes first (see `least_peak`).
     """
     depth, moves = _depths(graph), load.moves(graph)
     place = graph.start()
@@ -147,7 +147,7 @@ def downstream_first(graph: Untimed, load: Load) -> list[int]:
 
 
 def _free_moves(moves: Sequence[Moves], able: Sequence[int], place: Sequence[int], room: int) -> list[int]:
-    """The first of these actors whose next firing leaves no more than it found and rises within the room; or none."""
+    """The first of these actors whose next firing leaves no more than it found and fits; or None."""
     for actor in able:
         rise, fall = (moved[place[actor]] for moved in moves[actor])
         if rise <= fall and rise <= room:
@@ -156,7 +156,7 @@ def _free_moves(moves: Sequence[Moves], able: Sequence[int], place: Sequence[int
 
 
 def _depths(graph: Untimed) -> list[int]:
-    """How many steps each actor is from where tokens come from; those of a cycle are equally far."""
+    """The distance of each actor from the sources; actors of a cycle have the same distance."""
     cycles = nx.condensation(graph.links)
     depths: dict[int, int] = {}
     for part in nx.topological_sort(cycles):
@@ -164,26 +164,26 @@ def _depths(graph: Untimed) -> list[int]:
     return [depths[cycles.graph["mapping"][actor]] for actor in range(len(graph.actors))]
 
 
-_SEARCHED_LOOKS = 200_000  # at actors: less than a second
+_SEARCHED_LOOKS = 200_000  # actors examined: less than a second
 
-_Place = tuple[int, ...]  # firings done by each actor
+_Place = tuple[int, ...]  # number of firings of each actor
 
 
 @dataclass(frozen=True)
 class LeastPeak:
-    """A bound from below and, where the search came to its end, an order that meets it."""
+    """A lower bound and, if the search was completed, an order that achieves it."""
 
     bound: int
-    order: tuple[int, ...] | None  # actors, firing after firing
+    order: tuple[int, ...] | None  # actor of each firing
 
 
 def least_peak(graph: Untimed, load: Load, bound: int, known: int) -> LeastPeak:
-    """The order of one iteration with the least peak, between a bound and one that is known; no initial phases.
+    """The order of one iteration with the least peak, given a bound and a known peak; no initial phases.
 
-    States are visited in the order of the peak that it takes to reach them, so that the first way to the end is the
-    best, and the peak reached when the search is given up is still a bound. Where some firing can be done that leaves
-    no more than it found, and within the peak reached, no other needs a look: whatever follows, having done it first
-    is never worse, since firings do not disable each other and everything after it holds no more than it would have.
+    States are visited by the peak needed to reach them, so the first path to the end is optimal, and the peak reached
+    when the search stops early is still a bound. If some firing leaves no more than it found, within the peak reached,
+    only that one is followed: doing it first is never worse, since firings do not disable each other and everything
+    after it holds no more than otherwise.
     """
     if sum(graph.each) * len(graph.actors) > _SEARCHED_LOOKS:
         return LeastPeak(bound, None)

@@ -1,4 +1,4 @@
-"""Orders of firings that can be repeated for ever; a size with its schedule, and how far below it any other may lie."""
+"""Repeatable orders of firings; and a size with its schedule and its lower bound."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from ..checks.liveness import blocked
 from ..graph import Channel, Graph
 from .untimed import check_size
 
-Runs = tuple[tuple[str, int], ...]  # actors, and how often each fires in a row
+Runs = tuple[tuple[str, int], ...]  # actors with the number of consecutive firings
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """What fires once, where there are initial phases, and what then fires again and again: one iteration."""
+    """Firings that happen once, for initial phases, and those of one iteration, which repeat."""
 
     first: Runs
     again: Runs
 
 
 def lazy_schedule(graph: Graph, capacities: Mapping[str, int] | None = None) -> Schedule:
-    """An order in which an actor fires only when another, in the end one without consumers, asks for it.
+    """An order in which an actor fires only when another, ultimately one without consumers, needs its tokens.
 
-    For a graph that is live under the capacities, if there are any.
+    The graph must be live under the capacities, if there are any.
     """
     firings = repetitions(graph)
     check_size(graph, firings)
-    # those that nobody consumes from do the asking; others follow only if that left them behind
+    # actors without consumers start; others follow only if they were left behind
     ends = {actor: all(one.is_self_loop for one in channels) for actor, channels in graph.outputs.items()}
     asking = sorted(graph.actors, key=lambda actor: not ends[actor.name])
     order: list[str] = []
@@ -46,21 +46,21 @@ def lazy_schedule(graph: Graph, capacities: Mapping[str, int] | None = None) -> 
 
 
 def runs_of(order: Iterable[str]) -> Runs:
-    """Firing after firing, taken together where an actor fires several times in a row."""
+    """Firings grouped into runs of the same actor."""
     return tuple((actor, sum(1 for _ in same)) for actor, same in groupby(order))
 
 
-Weight = Literal["tokens", "bytes"]  # what a token counts as: one, or its bytes
+Weight = Literal["tokens", "bytes"]  # what a token counts: one, or its bytes
 
 
 def price(channel: Channel, weight: Weight) -> int:
-    """What one token of the channel counts as."""
+    """What one token of the channel counts."""
     return channel.token_bytes if weight == "bytes" else 1
 
 
 @dataclass(frozen=True)
 class Sized:
-    """A size in both measures, least in one of them (`weight`), where nothing goes below `bound`."""
+    """A size in both measures, minimised in one of them (`weight`), with a lower bound."""
 
     tokens: int
     size_bytes: int
@@ -74,7 +74,7 @@ class Sized:
 
 
 def live_firings(graph: Graph) -> Mapping[str, int]:
-    """The repetition vector of a graph that is live and small enough; an error that says why if it is not."""
+    """The repetition vector of a live, sufficiently small graph; an error explains if it is not."""
     firings = repetitions(graph)
     check_size(graph, firings)
     dead = blocked(graph)

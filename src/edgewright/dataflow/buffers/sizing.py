@@ -1,10 +1,9 @@
-"""Least capacities of one block: conditions learnt from runs feed an integer program, whose answer is run in turn.
+"""Least capacities of one block: deadlocks yield conditions for an integer program, whose solution is run in turn.
 
-Every deadlocked state of a run yields conditions that all live capacities must meet (`deadlock_conditions`,
-`wait_cycles`). The program finds the cheapest capacities that meet all conditions so far, which is a lower bound. These
-are run and, where they deadlock, raised until they are live, which is an upper bound and yields new conditions. The
-minimum is proven when the bounds meet. Often they meet at once: the least capacity of each channel taken alone is
-enough.
+Every deadlocked state of a run yields conditions on all live capacities (`deadlock_conditions`, `wait_cycles`). The
+program finds the cheapest capacities that meet all conditions so far, a lower bound. These are run and, if they
+deadlock, raised until they are live, which gives an upper bound and new conditions. The minimum is proven when the
+bounds meet. Often they meet at once: the separate least capacity of each channel is enough.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _WORK = 8.0  # CP-SAT's deterministic time for all rounds: some seconds
 
 @dataclass(frozen=True)
 class Sizes:
-    """Live capacities of the lines, their cost, and what any live ones cost at least."""
+    """Live capacities of the lines, their cost, and a lower bound for all live ones."""
 
     capacities: list[int]
     cost: int
@@ -36,7 +35,7 @@ class Sizes:
 def size(graph: Untimed, price: Sequence[int]) -> Sizes:
     """The cheapest live capacities of a graph that is live without limits; of equal cost, the smallest.
 
-    That matters for lines that cost nothing. A line never needs room for more than is ever produced on it.
+    That matters for lines that cost nothing. A line never needs more space than the total produced on it.
     """
     scale = 1 + sum(line.produced[-1] for line in graph.lines) if 0 in price else 1
     scaled = [one * scale + (scale > 1) for one in price]
@@ -46,7 +45,7 @@ def size(graph: Untimed, price: Sequence[int]) -> Sizes:
 
 
 class _Sizing:
-    """A search underway: the conditions known, and the sums of circles already looked at."""
+    """The state of a search: the known conditions, and the sums of cycles already used."""
 
     def __init__(self, graph: Untimed, price: Sequence[int]) -> None:
         self._graph = graph
@@ -55,7 +54,7 @@ class _Sizing:
         self._sums: dict[Circle, LeastSum | None] = {}
 
     def solve(self) -> Sizes:
-        """The minimum, or after some rounds the best and how far below it the minimum may be."""
+        """The minimum, or after some rounds the best solution and its gap."""
         best = self._raised(self._known.least)
         cost, bound = self._cost(best), self._cost(self._known.least)
         left = _WORK
@@ -76,7 +75,7 @@ class _Sizing:
         return sum(one * size for one, size in zip(self._price, capacity, strict=True))
 
     def _raised(self, capacity: Sequence[int]) -> list[int]:
-        """Live capacities, from these; each dead state on the way adds to the conditions."""
+        """Live capacities, obtained by raising these; each deadlock on the way adds conditions."""
         raised = list(capacity)
         state = self._graph.start()
         self._graph.run(state, raised)
@@ -84,7 +83,7 @@ class _Sizing:
         while not self._graph.is_done(state):
             found = list(circles(self._graph, state, raised))
             broken = self._broken_sums(found, raised)
-            # a sum tells more than a choice; but without one the answer that led here would come again
+            # a sum is stronger than a choice; but without one the previous solution would return
             if is_first or not broken:
                 self._known.choices.update(self._choices(found, state, raised))
             is_first = False
@@ -93,7 +92,7 @@ class _Sizing:
         return raised
 
     def _broken_sums(self, found: Iterable[Circle], capacity: Sequence[int]) -> list[LeastSum]:
-        """Sums that circles of waits ask for and these capacities do not reach."""
+        """Sums required by cycles of waits that these capacities do not reach."""
         broken = []
         for circle in found:
             if circle not in self._sums:
@@ -105,10 +104,10 @@ class _Sizing:
         return broken
 
     def _choices(self, found: Iterable[Circle], state: State, capacity: Sequence[int]) -> dict[Choice, None]:
-        """What the dead state leaves open, for each circle of waits by itself.
+        """The alternatives in the deadlocked state, for each cycle of waits separately.
 
-        A circle blocks whatever the lines outside it can hold. Given no limits these let the others run on, until only
-        the circle's own few lines are in the way.
+        A cycle blocks for any capacities of the lines outside it. Unlimited, these let the others run on until only the
+        cycle's own few lines are in the way.
         """
         choices: dict[Choice, None] = {}
         for within in {frozenset(wait.line for wait in circle if wait.is_space): None for circle in found}:
@@ -119,7 +118,7 @@ class _Sizing:
         return choices or {tuple(remedies(self._graph, state, capacity).values()): None}
 
     def _repair(self, broken: Sequence[LeastSum], capacity: list[int]) -> list[int]:
-        """Actors freed by raising, in each sum, what costs least."""
+        """Raises the cheapest capacity in each sum; returns the freed actors."""
         freed = []
         for one in broken:
             at, factor = min(one.factors, key=lambda pair: Fraction(self._price[pair[0]], pair[1]))
@@ -130,7 +129,7 @@ class _Sizing:
         return freed
 
     def _give_way(self, state: State, capacity: list[int]) -> list[int]:
-        """The actor freed by the cheapest way out."""
+        """Applies the cheapest alternative; returns the freed actor."""
         ways = remedies(self._graph, state, capacity)
 
         def extra(actor: int) -> int:
@@ -142,7 +141,7 @@ class _Sizing:
         return [actor]
 
     def _lowered(self, best: list[int], bound: int) -> Sizes:
-        """No capacity larger than it must be, given the others."""
+        """The capacities lowered as far as possible, one after the other."""
         for at in sorted(range(len(best)), key=lambda one: -self._price[one]):
             low, high = self._known.least[at], best[at]
             while low < high:
@@ -157,29 +156,29 @@ class _Sizing:
         return self._graph.is_done(state)
 
 
-_LARGEST = 1 << 60  # sums beyond this do not fit the solver
+_LARGEST = 1 << 60  # larger sums do not fit the solver
 
 
 @dataclass
 class Conditions:
-    """What all live capacities meet."""
+    """Conditions on all live capacities."""
 
-    least: Sequence[int]  # of each line
+    least: Sequence[int]  # for each line
     choices: dict[Choice, None] = field(default_factory=dict)
     sums: dict[LeastSum, None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Capacities that meet all conditions, where some were found, and what any of them cost at least."""
+    """Capacities that meet all conditions, if some were found, and a lower bound of their cost."""
 
     capacities: list[int] | None
     bound: int
-    work: float  # of the solver, in its deterministic time
+    work: float  # deterministic time used by the solver
 
 
 def cheapest(known: Conditions, price: Sequence[int], dearest: int, work: float) -> Answer:
-    """The capacities of least cost that meet all conditions, by CP-SAT; `dearest` is a cost that is known to do."""
+    """The capacities of least cost that meet all conditions, by CP-SAT; `dearest` is a cost known to suffice."""
     lowest = sum(one * least for one, least in zip(price, known.least, strict=True))
     most = [least + (dearest - lowest) // one for least, one in zip(known.least, price, strict=True)]
     sums = [one for one in known.sums if sum(factor * most[at] for at, factor in one.factors) < _LARGEST]
@@ -190,7 +189,7 @@ def cheapest(known: Conditions, price: Sequence[int], dearest: int, work: float)
     # Variables: the capacity of each line.
     capacity = [model.new_int_var(least, limit, "") for least, limit in zip(known.least, most, strict=True)]
 
-    # Constraints: sums are reached; of each choice one way out is open.
+    # Constraints: sums are reached; one alternative of each choice is met.
     for one in sums:
         model.add(sum(factor * capacity[at] for at, factor in one.factors) >= one.least)
     ways = _NeedLiterals(model, capacity, most)
@@ -211,12 +210,12 @@ def cheapest(known: Conditions, price: Sequence[int], dearest: int, work: float)
 
 
 def _downwards(bound: float) -> int:
-    """A whole number that is surely not above what the solver means: it thinks in floats."""
+    """An integer safely below the solver's floating-point bound."""
     return ceil(bound - 1e-6 * max(1.0, abs(bound) * 1e-6))
 
 
 class _NeedLiterals:
-    """Literals that stand for needs which are met; equal needs share one."""
+    """Literals for needs that are met; equal needs share one."""
 
     def __init__(self, model: cp_model.CpModel, capacity: Sequence[cp_model.IntVar], most: Sequence[int]) -> None:
         self._model = model

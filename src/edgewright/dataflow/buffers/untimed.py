@@ -43,8 +43,8 @@ class Line:
     channel: Channel
     source: int
     target: int
-    produced: list[int]  # tokens ever there after so many firings of the source, initial ones included
-    consumed: list[int]  # tokens consumed by so many firings of the target
+    produced: list[int]  # total tokens after n firings of the source, including initial ones
+    consumed: list[int]  # tokens consumed by n firings of the target
 
     def space(self, state: Sequence[int]) -> int:
         """The capacity that the next firing of the source needs."""
@@ -53,12 +53,12 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Untimed:
-    """A graph prepared to run; self-loops are left out, for they tie an actor to no other."""
+    """A graph prepared for runs; self-loops are left out, because they do not connect actors."""
 
     actors: tuple[str, ...]
     lines: tuple[Line, ...]
-    goal: tuple[int, ...]  # firings after which nothing can stop
-    limit: tuple[int, ...]  # firings after which an actor rests
+    goal: tuple[int, ...]  # after these firings nothing can stop
+    limit: tuple[int, ...]  # firings after which an actor pauses
     each: tuple[int, ...]  # firings in one iteration
 
     @cached_property
@@ -73,7 +73,7 @@ class Untimed:
 
     @cached_property
     def links(self) -> nx.DiGraph:
-        """Who sends tokens to whom."""
+        """The receivers of each actor's tokens."""
         found = nx.DiGraph()
         found.add_nodes_from(range(len(self.actors)))
         found.add_edges_from((line.source, line.target) for line in self.lines)
@@ -86,10 +86,10 @@ class Untimed:
         return all(done >= goal for done, goal in zip(state, self.goal, strict=True))
 
     def run(self, state: State, capacity: Sequence[int], first: Iterable[int] | None = None) -> list[Run]:
-        """The runs that fire, in order, until nothing more can; `state` is moved on.
+        """The runs that fire, in order, until nothing more can; `state` is advanced.
 
-        What fires under some capacities fires under larger ones too: a run may go on after some were raised, and
-        `first` then names the actors that this has freed.
+        What fires under some capacities fires under larger ones too: a run may continue after some were raised, and
+        `first` then names the actors this freed.
         """
         waiting = deque(range(len(self.actors)) if first is None else first)
         queued = set(waiting)
@@ -108,7 +108,7 @@ class Untimed:
         return runs
 
     def has_tokens(self, actor: int, state: Sequence[int]) -> bool:
-        """Whether tokens allow the next firing, and its limit does."""
+        """Whether tokens and the limit allow the next firing."""
         next_firing = state[actor] + 1
         return next_firing <= self.limit[actor] and all(
             line.produced[state[line.source]] >= line.consumed[next_firing] for line in self.into(actor)
@@ -118,7 +118,7 @@ class Untimed:
         return [self.lines[at] for at in self.inputs[actor]]
 
     def reach(self, actor: int, state: State, capacity: Sequence[int]) -> int:
-        """The firings that the actor can have done before another one fires."""
+        """The firings that the actor can do before another one fires."""
         before = after = state[actor]
         taking, making = self.tables[actor]
         best = self.limit[actor]
@@ -136,7 +136,7 @@ class Untimed:
 
     @cached_property
     def tables(self) -> list[tuple[list[_Taking], list[_Making]]]:
-        """The lines at hand for each actor: looking at them is where the time goes."""
+        """The lines of each actor, as local tables: accessing them takes most of the time."""
         taking = [
             [(one.produced, one.source, one.consumed) for one in self.into(actor)] for actor in range(len(self.actors))
         ]
@@ -148,7 +148,7 @@ class Untimed:
 
     @cached_property
     def _around(self) -> list[list[int]]:
-        """For each actor those that its firings may free; consumers last, so that they go ahead of what follows."""
+        """For each actor those that its firings may free; consumers last, so that they run first."""
         before: list[dict[int, None]] = [{} for _ in self.actors]
         for line in self.lines:
             before[line.target][line.source] = None
@@ -158,7 +158,7 @@ class Untimed:
 
 
 def untimed(graph: Graph, firings: Mapping[str, int]) -> Untimed:
-    """The graph ready to run, when each iteration has these firings."""
+    """The graph prepared for runs, with these firings per iteration."""
     place = {actor.name: at for at, actor in enumerate(graph.actors)}
     channels = [channel for channel in graph.channels if not channel.is_self_loop]
     ahead = 1 + _lead(channels, firings)
@@ -179,13 +179,13 @@ def untimed(graph: Graph, firings: Mapping[str, int]) -> Untimed:
 
 
 def sums(rates: Rates, firings: int, tokens: int = 0) -> list[int]:
-    """Tokens after 0, 1, ... so many firings, `tokens` of them there at the start."""
+    """Total tokens after 0, 1, ... firings, including `tokens` initial ones."""
     moved = islice(chain(rates.initial, cycle(rates.cycle)), firings)
     return list(accumulate(moved, initial=tokens))
 
 
 def check_size(graph: Graph, firings: Mapping[str, int]) -> None:
-    """Refuses a graph that fires too often for tables over all firings."""
+    """Refuses a graph with too many firings for tables."""
     entries = sum(firings[one.source] + firings[one.target] for one in graph.channels) + sum(firings.values())
     if entries > MOST_ENTRIES:
         raise Unsupported(
@@ -197,8 +197,8 @@ def check_size(graph: Graph, firings: Mapping[str, int]) -> None:
 def _lead(channels: Iterable[Channel], firings: Mapping[str, int]) -> int:
     """Iterations that an actor may have to be ahead of another, because initial phases move more or fewer tokens.
 
-    Each step of a chain of waiting actors adds at most what the channel lacks, or has too much, when all actors have
-    just done their initial phases; a chain does not use a channel twice.
+    Each step of a chain of waiting actors adds at most what the channel lacks, or has in excess, when all actors have
+    just done their initial phases; a chain uses a channel once.
     """
     channels = list(channels)
     if not any(channel.production.initial or channel.consumption.initial for channel in channels):

@@ -1,15 +1,15 @@
-"""A lower bound on the weighted sum of capacities, derived from a cycle of waits.
+"""A lower bound on the weighted sum of capacities, from a cycle of waits.
 
-Let the circle go v0 -> v1 -> ... -> v0, and let the k-th firing of v0 wait for the m1-th of v1, that for the m2-th of
-v2, and so on; the graph is live only when the last number is below k, for every k. Each wait has the form
-`filled(m') >= asked(m) - c`: for space, `asked` counts what is produced, `filled` what is consumed, and c is the
-capacity; for tokens it is the other way round, and c = 0. Divide each by the tokens Q of an iteration. Where one wait
-ends and the next begins, asked(m)/Q is at least filled'(m)/Q' plus the least difference the two ever have at that
-actor, a constant. Adding up, with v0 alone taken exactly:
+Let the cycle go v0 -> v1 -> ... -> v0, and let the k-th firing of v0 wait for the m1-th of v1, that for the m2-th of
+v2, and so on; the graph is live only if the last number is below k, for every k. Each wait has the form `filled(m') >=
+asked(m) - c`: for space, `asked` counts what is produced, `filled` what is consumed, and c is the capacity; for tokens
+it is the other way round, and c = 0. Divide each by the tokens Q of an iteration. Where one wait ends and the next
+begins, asked(m)/Q is at least filled'(m)/Q' plus the least difference of the two at that actor, a constant. Adding up,
+with v0 alone taken exactly:
 
-    sum of c/Q over the waits for space >= max over k of (asked(k)/Q - filled'(k-1)/Q') at v0 + the other constants
+sum of c/Q over the waits for space >= max over k of (asked(k)/Q - filled'(k-1)/Q') at v0 + the other constants
 
-which holds for each v0 of the circle. One such sum stands for very many choices when a detour holds a whole image.
+which holds for each v0 of the cycle. One such sum replaces very many choices if a detour holds a whole image.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .untimed import Untimed
 
 @dataclass(frozen=True)
 class LeastSum:
-    """Capacities, each times its factor, add up to at least so much."""
+    """A lower bound on a weighted sum of capacities."""
 
     factors: tuple[tuple[int, int], ...]  # line, factor
     least: int
@@ -37,17 +37,17 @@ class LeastSum:
 
 @dataclass(frozen=True)
 class _CircleEdge:
-    """A wait for space, or several for tokens in a row, as tables over the firings at its two ends."""
+    """A wait for space, or several consecutive waits for tokens, as tables over the firings at its two ends."""
 
     actor: int
     asked: Sequence[int]
     filled: Sequence[int]
     each: int  # Q
-    line: int | None  # whose space it waits for
+    line: int | None  # the line whose space it waits for
 
 
 def least_sum(graph: Untimed, circle: Circle) -> LeastSum | None:
-    """The sum that the circle asks for; None where a wait is only for what initial phases make."""
+    """The sum required by the cycle; None if a wait concerns only tokens of initial phases."""
     steps = _steps(graph, circle)
     if any(step.each == 0 for step in steps):
         return None
@@ -65,7 +65,7 @@ def least_sum(graph: Untimed, circle: Circle) -> LeastSum | None:
 
 
 def _steps(graph: Untimed, circle: Circle) -> list[_CircleEdge]:
-    """Waits for tokens that follow each other are taken together, which loses nothing."""
+    """Merges consecutive waits for tokens, without loss."""
     last = max(at for at, wait in enumerate(circle) if wait.is_space)
     steps = []
     start, asked = -1, list[int]()
@@ -84,7 +84,7 @@ def _steps(graph: Untimed, circle: Circle) -> list[_CircleEdge]:
 
 
 def _risen(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Without firings that fill nothing: nobody waits for those."""
+    """Drops firings that fill nothing: no one waits for those."""
     return [pairs[0], *(after for before, after in pairwise(pairs) if after[1] > before[1])]
 
 

@@ -1,1 +1,1 @@
-"""Whether a graph can run at all: consistent rates, no deadlock, and why not."""
+"""Whether a graph can run: consistent rates, no deadlock, and the reason if not."""

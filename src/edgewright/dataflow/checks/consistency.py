@@ -1,6 +1,6 @@
-"""How often each actor runs in one iteration, so that every channel ends as it began; not whether it can.
+"""The repetition vector: how often each actor runs in one iteration, so that every channel returns to its state.
 
-Where rates do not fit around an undirected cycle of channels, it says which, and which other rates would.
+If rates do not match around an undirected cycle of channels, it reports the cycle and rates that would match.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from ...text import plural, shortened
 from ..graph import ROOM, Channel, Graph, Rates, labelled, listed, quoted
 from .relative_rates import MOST_BITS, ChannelTraversal, RelativeRates, relative_rates, too_large, tying
 
-MOST_STEPS = 8  # of a cycle that are written out
-MOST_FIXES = 3  # that are listed
+MOST_STEPS = 8  # of a cycle in a message
+MOST_FIXES = 3  # listed in a message
 _TRIED_FIXES = 30
 
 
 @dataclass(frozen=True)
 class RateFix:
-    """Tokens per cycle with which a channel would fit."""
+    """The rate with which a channel would be consistent, as tokens per cycle."""
 
     channel: Channel
     produced: int
@@ -43,7 +43,7 @@ class RateFix:
         return f"channel {quoted(self.channel.name)} would fit if {change}"
 
     def applied(self, graph: Graph) -> Graph:
-        """The graph with these totals; how phases share them does not matter for consistency."""
+        """The graph with these totals; their distribution over phases does not matter for consistency."""
         production = _with_total(self.channel.production, self.produced)
         consumption = _with_total(self.channel.consumption, self.consumed)
         fixed = replace(self.channel, production=production, consumption=consumption)
@@ -52,19 +52,19 @@ class RateFix:
 
 @dataclass(frozen=True)
 class Mismatch:
-    """A closed walk around which rates do not fit; its first step goes forwards."""
+    """A closed walk with inconsistent rates; its first step goes forwards."""
 
     graph: Graph
     steps: tuple[ChannelTraversal, ...]
 
     @cached_property
     def product(self) -> Fraction:
-        """What the gains multiply to; 1 where rates fit."""
+        """The product of the gains; 1 if rates are consistent."""
         return prod((step.gain for step in self.steps), start=Fraction(1))
 
     @cached_property
     def fixes(self) -> Sequence[RateFix]:
-        """Changes that make this cycle fit; only those that make all others fit too, where there are any."""
+        """Changes that make this cycle consistent; if possible only those that make all others consistent too."""
         single = list(islice(chain.from_iterable(map(self._single_rates, self.steps)), _TRIED_FIXES))
         found = single or [self._both_rates(self.steps[0])]
         whole = islice((fix for fix in found if _is_consistent(fix.applied(self.graph))), MOST_FIXES)
@@ -90,9 +90,9 @@ class Mismatch:
         )
 
     def _single_rates(self, step: ChannelTraversal) -> Iterator[RateFix]:
-        """Fixes that change what is consumed, or what is produced, where that gives whole tokens."""
+        """Fixes that change the consumed or the produced tokens, if that gives integers."""
         produced, consumed = step.channel.production.total, step.channel.consumption.total
-        excess = self.product if step.forwards else 1 / self.product  # of what is produced
+        excess = self.product if step.forwards else 1 / self.product  # of the produced tokens
         if (consumed * excess).denominator == 1:
             yield RateFix(step.channel, produced, int(consumed * excess))
         if (produced / excess).denominator == 1:
@@ -104,7 +104,7 @@ class Mismatch:
 
 
 def mismatch_of(graph: Graph, channel: Channel, reached_by: Mapping[str, ChannelTraversal | None]) -> Mismatch:
-    """The cycle that a channel closes with the paths of a spanning tree."""
+    """The cycle formed by a channel and paths of a spanning tree."""
     down, up = _path(channel.source, reached_by), _path(channel.target, reached_by)
     shared = 0
     while shared < min(len(down), len(up)) and down[shared] is up[shared]:
@@ -137,11 +137,11 @@ def _written(step: ChannelTraversal) -> str:
     return f"{quoted(channel.name)} ({arrow}, {channel.production.total:,} made : {channel.consumption.total:,} taken)"
 
 
-_LOOKED_AT = 50  # channels that do not fit, of which the one with the shortest cycle is reported
+_LOOKED_AT = 50  # inconsistent channels examined; the shortest cycle is reported
 
 
 def repetitions(graph: Graph) -> Mapping[str, int]:
-    """Firings of each actor in one iteration: the smallest that leave every channel as it was (M 2.5).
+    """Firings of each actor in one iteration: the smallest that return every channel to its state (M 2.5).
 
     Initial phases run before the first iteration and are not counted.
     """
@@ -150,7 +150,7 @@ def repetitions(graph: Graph) -> Mapping[str, int]:
 
 
 def cycles(graph: Graph) -> Mapping[str, int]:
-    """Whole cycles through its phases that each actor makes in one iteration; smallest within each component."""
+    """Complete cycles through its phases that each actor makes in one iteration; smallest within each component."""
     found = relative_rates(graph)
     wrong = _mismatch(graph, found)
     if wrong is not None:
@@ -159,19 +159,19 @@ def cycles(graph: Graph) -> Mapping[str, int]:
 
 
 def mismatch(graph: Graph) -> Mismatch | None:
-    """The undirected cycle of channels whose rates do not fit, or None where the graph is consistent."""
+    """The undirected cycle of channels with inconsistent rates, or None if the graph is consistent."""
     return _mismatch(graph, relative_rates(graph))
 
 
 def _mismatch(graph: Graph, found: RelativeRates) -> Mismatch | None:
-    """The shortest of the first cycles that do not fit: easiest to look at."""
+    """The shortest of the first inconsistent cycles, which is the easiest to understand."""
     wrong = islice((channel for channel in tying(graph) if not found.fits(channel)), _LOOKED_AT)
     told = [mismatch_of(graph, channel, found.reached_by) for channel in wrong]
     return min(told, key=lambda one: len(one.steps), default=None)
 
 
 def _smallest(graph: Graph, found: RelativeRates) -> Mapping[str, int]:
-    """The speeds scaled to whole numbers, component by component; one of them is 1, so that none are smaller."""
+    """The speeds scaled to integers, component by component; one of them is 1, so they are the smallest."""
     scale: dict[int, int] = {}
     for name, speed in found.speed.items():
         part = found.component[name]

@@ -1,4 +1,4 @@
-"""A deadlock in words: who waits for whom, for how many tokens or how much room, and what would end it."""
+"""A deadlock in words: the cycle of waits, the missing tokens or space, and a fix."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from ...text import plural
 from ..graph import Channel, Graph, labelled, quoted
 
-MOST_WAITS = 8  # of a cycle that are written out
+MOST_WAITS = 8  # of a cycle in a message
 
 
 @dataclass(frozen=True)
 class BlockedFiring:
-    """An actor that cannot fire: a channel holds fewer tokens, or has less room, than its next firing needs."""
+    """An actor that cannot fire: a channel holds fewer tokens, or has less space, than its next firing needs."""
 
     actor: str
     channel: Channel
@@ -27,7 +27,7 @@ class BlockedFiring:
 
     @property
     def other(self) -> str:
-        """The actor that could end it."""
+        """The actor that could end the wait."""
         return self.channel.target if self.is_room else self.channel.source
 
 
@@ -39,7 +39,7 @@ class Fix:
     is_room: bool
     now: int
     wanted: int
-    is_enough: bool  # to make the whole graph live; else other blocks follow
+    is_enough: bool  # whether it makes the whole graph live; otherwise other blocks follow
 
     def __str__(self) -> str:
         what = f"a capacity of {self.wanted:,}" if self.is_room else plural(self.wanted, "initial token")
@@ -49,12 +49,12 @@ class Fix:
 
 @dataclass(frozen=True)
 class Deadlock:
-    """Waits that no firing can end. Without a cycle, the last wait is for tokens that nobody makes."""
+    """Waits that no firing can end. Without a cycle, the last wait is for tokens that no actor produces."""
 
     graph: Graph
     capacities: Mapping[str, int]
     cycle: tuple[BlockedFiring, ...]  # each waits for the next, the last for the first
-    waits: tuple[BlockedFiring, ...]  # of every actor held up, those of the cycle included
+    waits: tuple[BlockedFiring, ...]  # of every blocked actor, including those of the cycle
     fixes: tuple[Fix, ...] = ()
 
     def __str__(self) -> str:
@@ -75,7 +75,7 @@ class Deadlock:
         return "; ".join(words)
 
     def explain(self, wait: BlockedFiring) -> str:
-        """One wait in a sentence without its stop."""
+        """One wait as a sentence without its full stop."""
         actor = labelled(self.graph.by_name[wait.actor])
         if wait.channel.is_self_loop:
             return f"actor {actor} waits for itself: {self._self_loop(wait)}"

@@ -1,7 +1,7 @@
-"""Execution without time and on demand: an actor fires when another lacks what it would deliver, and not before.
+"""Execution on demand, without time: an actor fires only when another needs its output.
 
-A demand that comes back to an actor which is itself waiting is a deadlock, found with the cycle that causes it.
-Actors that wait for each other again and again (strongly connected components) set the pace of a graph.
+A demand that returns to an actor which is itself waiting is a deadlock, and yields its cycle. Actors that wait for each
+other repeatedly (strongly connected components) determine the throughput of a graph.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ MOST_FIRINGS = 10_000_000
 
 @dataclass(frozen=True)
 class Supply:
-    """What a firing may have to wait for: the tokens of a channel, or the room that is left in it."""
+    """What a firing may have to wait for: the tokens of a channel, or the space left in it."""
 
     channel: Channel
     is_room: bool
-    first: int  # tokens, or room, before anything fires
+    first: int  # tokens, or space, before the first firing
 
     @property
     def consumer(self) -> str:
@@ -43,7 +43,7 @@ class Supply:
 
 
 def supplies(graph: Graph, capacities: Mapping[str, int] | None) -> Sequence[Supply]:
-    """Tokens of every channel, and room in those with a capacity; an initial token takes room from the start."""
+    """Tokens of every channel, and space in those with a capacity; initial tokens occupy space."""
     capacities = capacities or {}
     unknown = [name for name in capacities if name not in graph.channel]
     if unknown:
@@ -60,7 +60,7 @@ def supplies(graph: Graph, capacities: Mapping[str, int] | None) -> Sequence[Sup
 
 @dataclass
 class _State:
-    """An actor underway: where it is in its phases, and the supplies that each phase takes from and fills."""
+    """A running actor: its position in its phases, and the supplies that each phase takes from and fills."""
 
     initial: int
     phases: int  # initial ones included
@@ -70,18 +70,18 @@ class _State:
 
 
 class Demand:
-    """Some actors of a graph underway. Only the given supplies limit anything; they lie between these actors."""
+    """Some running actors of a graph. Only the given supplies limit anything; they lie between these actors."""
 
     def __init__(
         self, graph: Graph, actors: Sequence[str], limiting: Sequence[Supply], order: list[str] | None = None
     ) -> None:
-        """The actors are added to `order`, where there is one, as they fire."""
+        """Actors are appended to `order`, if given, as they fire."""
         self._order = order
         self.supplies = limiting
         self.stock = [supply.first for supply in limiting]
         self.fired = dict.fromkeys(actors, 0)
         self.stuck: dict[str, int] = {}  # actors that will never fire again, with the supply that they wait for
-        self.cycle: Sequence[str] = ()  # the first actors found to wait for each other
+        self.cycle: Sequence[str] = ()  # the first actors found that wait for each other
         self._left = MOST_FIRINGS
         self._name = graph.name
         known = [graph.by_name[name] for name in actors]
@@ -91,14 +91,14 @@ class Demand:
             self._states[supply.producer].fills.append((number, (*supply.produced.initial, *supply.produced.cycle)))
 
     def reach(self, goals: Mapping[str, int]) -> bool:
-        """Whether each actor could be made to fire that often in all; goes on past those that cannot."""
+        """Whether each actor could be made to fire that often in total; continues past those that cannot."""
         for name, goal in goals.items():
             while self.fired[name] < goal and self._pull(name):
                 pass
         return not self.stuck
 
     def lacks(self, name: str) -> int | None:
-        """A supply that does not hold what the actor's next firing takes; None where it may fire."""
+        """A supply that lacks what the actor's next firing takes; None if it may fire."""
         state = self._states[name]
         for number, rates in state.takes:
             if self.stock[number] < rates[state.phase]:
@@ -111,8 +111,8 @@ class Demand:
         return dict(state.takes)[self.stuck[name]][state.phase]
 
     def _pull(self, name: str) -> bool:
-        """Fire an actor once, and before it those it waits for; False where it can never fire again."""
-        waiting = {name: -1}  # in the order of asking, each with the supply it waits for
+        """Fires an actor once, after those it waits for; False if it can never fire again."""
+        waiting = {name: -1}  # in order of demand, each with the supply it waits for
         here = name
         while here not in self.stuck:
             supply = self.lacks(here)
@@ -154,7 +154,7 @@ class Demand:
 
 @dataclass(frozen=True)
 class Component:
-    """Actors that wait for each other, directly or through others, and what they wait for."""
+    """Actors that wait for each other, directly or through others, and the supplies between them."""
 
     actors: Sequence[Actor]
     limits: Sequence[Supply]
@@ -165,7 +165,7 @@ class Component:
 
 
 def components(graph: Graph, limits: Sequence[Supply]) -> Iterator[Component]:
-    """The strongly connected components in which anything of `limits` is waited for."""
+    """The strongly connected components in which some of `limits` is waited for."""
     waits = nx.DiGraph()
     waits.add_nodes_from(actor.name for actor in graph.actors)
     waits.add_edges_from((supply.consumer, supply.producer) for supply in limits)
@@ -182,5 +182,5 @@ def components(graph: Graph, limits: Sequence[Supply]) -> Iterator[Component]:
 
 
 def pacing_components(graph: Graph, capacities: Mapping[str, int] | None) -> Iterator[Component]:
-    """Those in which anything is waited for again and again, not by initial phases alone."""
+    """Components with waits that recur, not only in initial phases."""
     return components(graph, [supply for supply in supplies(graph, capacities) if supply.produced.total])

@@ -1,4 +1,4 @@
-"""Whether every actor can fire for ever; where not, which cycle of waits blocks and what would end it."""
+"""Whether every actor can fire forever; if not, the blocking cycle of waits and fixes."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from .deadlock import BlockedFiring, Deadlock, Fix
 from .demand import Demand, Supply, components, supplies
 
 MOST_FIXES = 3  # that are listed
-_TRIED_FIXES = 8  # channels of the blocking cycle that are looked at
-_TRIED_RAISES = 20  # of one channel
-_FIX_FIRINGS = 50_000  # of an iteration; beyond it a fix is not tried out
+_TRIED_FIXES = 8  # channels of the blocking cycle that are examined
+_TRIED_RAISES = 20  # attempts for one channel
+_FIX_FIRINGS = 50_000  # per iteration; beyond it fixes are not tried
 
 
 def blocked(graph: Graph, capacities: Mapping[str, int] | None = None) -> Deadlock | None:
-    """The deadlock that the graph runs into, or None where it is live; channels without a capacity have no limit.
+    """The deadlock that the graph runs into, or None if it is live; channels without a capacity are unlimited.
 
-    Each strongly connected part is run alone: initial phases, then one iteration of its own, which brings it back to
-    where it was. Whatever feeds a part from outside can be run as far ahead as needed.
+    Each strongly connected part is run separately: initial phases, then one iteration, which returns it to its state.
+    Inputs from outside can be produced as far ahead as needed.
     """
     found = _first_block(graph, capacities)
     if found is None or not found.cycle or sum(repetitions(graph).values()) > _FIX_FIRINGS:
@@ -43,7 +43,7 @@ def _first_block(graph: Graph, capacities: Mapping[str, int] | None) -> Deadlock
 
 
 def _is_live(actors: Sequence[Actor], demand: Demand, whole: Mapping[str, int]) -> bool:
-    """Whether a part comes through its initial phases and an iteration; alone it may need fewer cycles."""
+    """Whether a part completes its initial phases and an iteration; alone it may need fewer cycles."""
     if not demand.reach({actor.name: actor.initial_phases for actor in actors}):
         return False
     shared = gcd(*(whole[actor.name] for actor in actors))
@@ -51,12 +51,12 @@ def _is_live(actors: Sequence[Actor], demand: Demand, whole: Mapping[str, int]) 
 
 
 def _starves(supply: Supply) -> bool:
-    """Whether initial phases take more than is there and than initial phases fill in, where no cycle adds to it."""
+    """Whether initial phases take more tokens than exist and initial phases produce, with no cycle that adds some."""
     return not supply.produced.total and supply.first + sum(supply.produced.initial) < sum(supply.consumed.initial)
 
 
 def _starvation(graph: Graph, capacities: Mapping[str, int], supply: Supply) -> Deadlock:
-    """The wait of the first firing that a channel used by initial phases alone cannot serve."""
+    """The wait of the first firing that a channel used only by initial phases cannot serve."""
     there = supply.first + sum(supply.produced.initial)
     firing = next(f for f in range(len(supply.consumed.initial)) if supply.consumed.upto(f + 1) > there)
     holds = there - supply.consumed.upto(firing)
@@ -77,7 +77,7 @@ def _wait(demand: Demand, name: str) -> BlockedFiring:
 
 
 def _fixes(deadlock: Deadlock) -> tuple[Fix, ...]:
-    """Changes of one channel of the cycle, cheapest first: larger capacities where room lacks, else more tokens."""
+    """Changes of one channel of the cycle, cheapest first: larger capacities if space is missing, else more tokens."""
     waits = [wait for wait in deadlock.cycle if wait.is_room] or list(deadlock.cycle)
     waits.sort(key=lambda wait: wait.missing * wait.channel.token_bytes)
     found = [_fix(deadlock, wait) for wait in waits[:_TRIED_FIXES]]
@@ -86,9 +86,9 @@ def _fixes(deadlock: Deadlock) -> tuple[Fix, ...]:
 
 
 def _fix(deadlock: Deadlock, wait: BlockedFiring) -> Fix:
-    """The least that this channel must be given so that the graph is live or a cycle without it blocks.
+    """The least change of this channel that makes the graph live or moves the deadlock elsewhere.
 
-    As long as nothing else changes, the cycle blocks at the same firings until its deficit is made up for.
+    Until its deficit is covered, the cycle blocks at the same firings.
     """
     channel, is_room = wait.channel, wait.is_room
     now = deadlock.capacities[channel.name] if is_room else channel.tokens
@@ -106,7 +106,7 @@ def _fix(deadlock: Deadlock, wait: BlockedFiring) -> Fix:
 
 
 def _raised(deadlock: Deadlock, wait: BlockedFiring, wanted: int) -> tuple[Graph, Mapping[str, int]]:
-    """The graph and the capacities with the tokens or the capacity of one channel set; tokens bring their room."""
+    """The graph and capacities with the tokens or the capacity of one channel changed; tokens add their space."""
     graph, name = deadlock.graph, wait.channel.name
     if wait.is_room:
         return graph, {**deadlock.capacities, name: wanted}

@@ -1,4 +1,4 @@
-"""How fast actors run relative to each other along a spanning tree of channels, and which other channels agree."""
+"""Speeds of actors relative to each other along a spanning tree of channels, and whether other channels agree."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_BITS = 4096  # of a number of cycles: far beyond use, and still printable
 
 @dataclass(frozen=True)
 class ChannelTraversal:
-    """A channel walked along, or against its direction."""
+    """A channel traversed forwards or backwards."""
 
     channel: Channel
     forwards: bool
@@ -30,21 +30,21 @@ class ChannelTraversal:
 
     @property
     def gain(self) -> Fraction:
-        """Cycles of the actor it leads to, for each cycle of the one it leaves."""
+        """Cycles of the actor it leads to, per cycle of the one it leaves."""
         produced, consumed = self.channel.production.total, self.channel.consumption.total
         return Fraction(produced, consumed) if self.forwards else Fraction(consumed, produced)
 
 
 @dataclass(frozen=True)
 class RelativeRates:
-    """Of each actor: its component, its cycles per cycle of the component's first actor, and how it was reached."""
+    """For each actor: its component, its cycles per cycle of the component's first actor, and how it was reached."""
 
     component: Mapping[str, int]
     speed: Mapping[str, Fraction]
     reached_by: Mapping[str, ChannelTraversal | None]
 
     def fits(self, channel: Channel) -> bool:
-        """Whether as many tokens are produced as are consumed; where only initial phases use it, anything fits."""
+        """Whether as many tokens are produced as consumed; channels used only by initial phases always fit."""
         produced = self.speed[channel.source] * channel.production.total
         return produced == self.speed[channel.target] * channel.consumption.total
 
@@ -71,7 +71,7 @@ def relative_rates(graph: Graph) -> RelativeRates:
 
 
 def tying(graph: Graph) -> Iterator[Channel]:
-    """The channels that tie speeds together; one that only initial phases use does not."""
+    """The channels that relate speeds; channels used only by initial phases do not."""
     return (channel for channel in graph.channels if channel.production.total)
 
 

@@ -1,4 +1,4 @@
-"""Files that say something about each layer: the processor it runs on, or the time it takes. JSON or TOML."""
+"""Files with a value for each layer: its processor, or its time. JSON or TOML."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _table(path: Path | str, what: str) -> Mapping[str, object]:
         values = json.loads(text) if text.lstrip().startswith(("{", "[")) else tomllib.loads(text)
     except RecursionError:
         raise InputError(f"{path}: is nested too deeply; expected a {what} for each layer") from None
-    except ValueError as error:  # what both readers raise; so does an integer of thousands of digits
+    except ValueError as error:  # raised by both readers, also for integers of thousands of digits
         raise InputError(f"{path}: is neither JSON nor TOML: {error}") from None
     if not isinstance(values, dict):
         raise InputError(f'{path}: expected a {what} for each layer, as in {{"conv1": …}}')
@@ -58,12 +58,12 @@ def _processor(value: object, layer: str, path: Path | str) -> str:
 def _time(value: object, layer: str, path: Path | str) -> int | Fraction:
     try:
         if isinstance(value, int | float | str) and not isinstance(value, bool) and len(str(value)) <= 40:
-            return Fraction(str(value))  # the decimal as written: 0.1 means a tenth
+            return Fraction(str(value))  # the decimal as written: 0.1 is a tenth
     except (ValueError, ZeroDivisionError):
         pass
     raise InputError(f"{path}: the time of layer {quoted(layer)} is no number{_hint(value)}")
 
 
 def _hint(value: object) -> str:
-    """What to try where TOML took a name with dots for tables."""
+    """Advice if TOML parsed a dotted name as tables."""
     return "; put names with dots in quotes" if isinstance(value, dict) else ""

@@ -1,18 +1,17 @@
-"""CNNs as dataflow: one actor for each layer, one channel for each pair of layers that a tensor joins.
+"""CNNs as dataflow: one actor for each layer, one channel for each pair of layers joined by a tensor.
 
-A layer that runs by rows reads rows that its earlier phases have read already. CSDF knows no reading without consuming,
-so a channel alone cannot say both what a phase needs and what it frees. Three ways to say it:
+A layer that runs by rows reads rows that its earlier phases have read already. CSDF has no reading without consuming,
+so a single channel cannot express both what a phase needs and what it frees. There are three ways:
 
-window     Two channels. One carries the rows: they are consumed by the phase that reads them last, so that its capacity
+window     Two channels. One carries the rows: they are consumed by the phase that reads them last, so its capacity
            is a rolling window, and a schedule that respects it never overwrites a row that is still to be read. The
-           other, of tokens without bytes, consumes rows when they are first needed, so that no phase starts too
-           early. Where no row is read twice one channel does both.
-self-loop  As printed (M Algorithm 4): rows are consumed when first needed, and a channel from the actor to itself
-           stands for those that are kept. They lie in the input buffer already, so the loop counts no bytes (nor
-           does it in M table 4.1). The capacity can be too small for a rolling window: with padding, the first
-           phase needs fewer rows than later ones hold.
+           other, of tokens without bytes, consumes rows when they are first needed, so no phase starts too early.
+           If no row is read twice one channel does both.
+self-loop  As printed (M Algorithm 4): rows are consumed when first needed, and a self-loop represents those that are
+           kept. They lie in the input buffer already, so the loop counts no bytes (as in M table 4.1). The capacity
+           can be too small for a rolling window: with padding, the first phase needs fewer rows than later ones.
 resend     As Ex2 of M table 4.1: an input with as many phases as its only reader sends each of them all that it reads,
-           the overlap again. Other channels are windows.
+           including the overlap. Other channels are windows.
 """
 
 from __future__ import annotations
@@ -59,12 +58,11 @@ def cnn_to_csdf(
 ) -> Graph:
     """The network as a CSDF graph whose actors run by phases (M Algorithm 4).
 
-    How overlapping windows are modelled (`reuse`) is told in the module's docstring.
-    `phases` are those of Algorithm 3 except where given: for a layer, or for an input or output under its actor's
-    name. A token is a row of a tensor (a tensor that is no image is one token), or an element as in the papers.
-    `serial` gives each actor a loop of one token without bytes, so that its firings do not overlap. `times` are of
-    whole layers, spread over the phases by their work; without them a phase takes as long as it has
-    multiply-accumulates, or elements where it multiplies nothing. `fold` cuts cycles to their period (rule of B).
+    The module's docstring explains `reuse`, the model of overlapping windows. `phases` override those of Algorithm 3
+    for a layer, or for an input or output under its actor's name. A token is a row of a tensor (the whole tensor if it
+    is not an image), or an element as in the papers. `serial` gives each actor a self-loop, so that its firings do not
+    overlap. `times` are of whole layers, distributed over the phases by their work; without them a phase takes as long
+    as it has MACs, or elements if it multiplies nothing. `fold` cuts cycles to their period (rule of B).
     """
     batches = [name for name in network.inputs if _is_batch(network.tensors[name])]
     if batches:
@@ -97,12 +95,12 @@ def _checked(network: Network, phases: Mapping[str, int]) -> Mapping[str, int]:
 
 @dataclass(frozen=True)
 class _Edge:
-    """A tensor on its way from the actor that makes it to one that reads it."""
+    """A tensor between the actor that makes it and one that reads it."""
 
     tensor: Tensor
     source: str
     target: str
-    reader: Layer | None  # None for an output
+    reader: Layer | None  # None for an output of the network
     note: str = ""
 
     @property
@@ -159,7 +157,7 @@ class _Conversion:
                 yield _Edge(self.network.tensors[name], source, target, reader, note)
 
     def kind(self, source: str, target: str, reader: Layer | None) -> str:
-        """What one of several channels out of a layer is, in words."""
+        """A description of one of several channels out of a layer."""
         joins = reader is not None and len(self.network.activations(reader)) > 1
         return f"{'skip connection' if joins else 'branch'} {source} -> {target}"
 
@@ -183,7 +181,7 @@ class _Conversion:
                 yield replace(needed, name=f"{edge.name}.needed", token_bytes=0, note=note)
 
     def read(self, edge: _Edge, count: int) -> tuple[Interval, ...]:
-        if edge.reader is None:  # an output is taken as it comes
+        if edge.reader is None:  # an output is taken as it is
             return parts(row_count(edge.tensor.shape), count)
         return reads(self.network, edge.reader, edge.tensor.name, count)
 
@@ -200,7 +198,7 @@ class _Conversion:
         return Channel(edge.name, edge.source, edge.target, production, consumption, 0, size, edge.note)
 
     def reuse_loop(self, edge: _Edge, kept: tuple[int, ...]) -> Channel:
-        """The rows that stay for the next phase, as the printed algorithm passes them on."""
+        """The rows kept for the next phase, as the printed algorithm passes them on."""
         loop = self.channel(edge, kept, (0, *kept[:-1]))
         note = f"rows of {edge.source} that {edge.target} reads again"
         return replace(loop, name=f"{edge.name}.reuse", source=edge.target, token_bytes=0, note=note)

@@ -1,4 +1,4 @@
-"""How many phases each layer of a CNN runs in: by rows wherever that can save memory (M 4.5.1)."""
+"""The number of phases of each layer of a CNN: by rows wherever that can save memory (M 4.5.1)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def phases(network: Network) -> dict[str, int]:
     """Phases of each actor of a network: its inputs, its layers and its outputs, in this order (M Algorithm 3).
 
     As many as the output has rows; one for a layer that needs its whole input at once, and for an output, which is
-    handed over whole. The paper speaks of windows; here "the whole input" is read off what the operator needs.
+    passed on whole. The paper speaks of windows; here the operator's needs decide.
     """
     found = {name: row_count(network.tensors[tensor].shape) for tensor, name in input_actors(network).items()}
     found |= {layer.name: _by_rows(network, layer) for layer in network.layers}
@@ -22,12 +22,12 @@ def phases(network: Network) -> dict[str, int]:
 
 
 def input_actors(network: Network) -> Mapping[str, str]:
-    """The actor that stands for each input."""
+    """The actor of each input."""
     return {tensor: _free_name(tensor, ".in", network.by_name) for tensor in network.inputs}
 
 
 def output_actors(network: Network) -> Mapping[str, str]:
-    """The actor that takes each computed output."""
+    """The actor of each computed output."""
     taken = {*network.by_name, *input_actors(network).values()}
     computed = [tensor for tensor in dict.fromkeys(network.outputs) if tensor not in network.constants]
     return {tensor: _free_name(f"{tensor}.out", "'", taken) for tensor in computed}

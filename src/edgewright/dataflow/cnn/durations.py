@@ -1,4 +1,4 @@
-"""How long each phase of each actor of a CNN takes: measured times spread over the phases, or work counted."""
+"""The time of each phase of each actor of a CNN: measured times distributed over the phases, or counted work."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .counts import input_actors, output_actors
 from .rows import part_region, parts
 
 Given = Mapping[str, int | float | Fraction]  # times of layers, all in one unit
-RESOLUTION = 10**9  # a float is taken to so many parts of a unit, so that exact sums stay short
+RESOLUTION = 10**9  # floats are rounded to this fraction of a unit, so that exact sums stay short
 
 
 def durations(
     network: Network, phases: Mapping[str, int], times: Given | None = None
 ) -> Mapping[str, tuple[Time, ...]]:
-    """Times of the phases of every actor: its work, or its share of the time that the layer is said to take.
+    """Times of the phases of every actor: its work, or its share of the layer's given time.
 
     Inputs and outputs take none unless `times` names them.
     """
@@ -34,7 +34,7 @@ def durations(
 
 
 def layer_work(network: Network, layer: str) -> int:
-    """Multiply-accumulates of a layer, or the elements it writes where it multiplies nothing."""
+    """MACs of a layer, or the elements it writes if it multiplies nothing."""
     return _work(network, layer, 1)[0]
 
 
@@ -52,7 +52,7 @@ def _work(network: Network, name: str, count: int) -> tuple[int, ...]:
 
 
 def _moved(network: Network, phases: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
-    """Elements that inputs and outputs hand over in each phase."""
+    """Elements that inputs and outputs transfer in each phase."""
     found = {}
     for tensor, name in (*input_actors(network).items(), *output_actors(network).items()):
         shape = network.tensors[tensor].shape
@@ -72,7 +72,7 @@ def _time_of(network: Network, name: str, times: Given) -> Time:
 
 
 def exact_time(time: float | Fraction) -> Time:
-    """The time as a number that sums are exact with."""
+    """The time as a number with exact arithmetic."""
     return Fraction(round(time * RESOLUTION), RESOLUTION) if isinstance(time, float) else time
 
 

@@ -1,4 +1,4 @@
-"""A CNN spread over processors as a CSDF graph: an actor for each processor, a phase for each subnet (M 3.5.3)."""
+"""A CNN on several processors as a CSDF graph: an actor for each processor, a phase for each subnet (M 3.5.3)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ..graph import Actor, Channel, Graph, Rates, Time, serial_loop
 from .durations import Given, layer_time
 from .subnets import Wiring, cut
 
-Subnets = Mapping[str, tuple[tuple[str, ...], ...]]  # of each processor, in the order in which it runs them
+Subnets = Mapping[str, tuple[tuple[str, ...], ...]]  # of each processor, in execution order
 
 
 def subnets(network: Network, mapping: Mapping[str, str]) -> Subnets:
-    """The layers that each processor runs in each of its phases, when every layer has its processor."""
+    """The layers of each processor's phases, given the processor of every layer."""
     _check(network, mapping)
     return cut(_wiring(network, mapping))
 
@@ -26,9 +26,9 @@ def mapped_csdf(
     """The network as its processors execute it (M Algorithm 2), cut into phases so that it cannot deadlock.
 
     A channel carries the elements of a tensor from the phase that computes it to the phase of a reader; within a phase
-    nothing is sent, and between phases of one processor the channel is a loop. `times` are those of the layers on their
-    processors, by default their work. `serial` gives each actor a loop of one token without bytes: a processor runs
-    one subnet at a time.
+    nothing is sent, and between phases of one processor the channel is a self-loop. `times` are those of the layers on
+    their processors, by default their work. `serial` gives each actor a self-loop: a processor runs one subnet at a
+    time.
     """
     phases = subnets(network, mapping)
     actors = [_actor(network, processor, runs, times) for processor, runs in phases.items()]
@@ -59,7 +59,7 @@ def _actor(network: Network, processor: str, runs: tuple[tuple[str, ...], ...], 
 
 
 def _channels(network: Network, mapping: Mapping[str, str], phases: Subnets) -> Iterator[Channel]:
-    """One for each pair of layers in different phases that a tensor joins."""
+    """One for each pair of layers in different phases joined by a tensor."""
     phase = {layer: i for runs in phases.values() for i, run in enumerate(runs) for layer in run}
     for layer in network.layers:
         tensor = network.tensors[layer.output]

@@ -1,4 +1,4 @@
-"""Images cut into parts of whole rows, and what each part of a layer's output reads of its inputs."""
+"""Images divided into parts of whole rows, and the reads of each part of a layer's output."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...program.steps import ROWS, has_rows, row_count
 
 
 def parts(rows: int, count: int) -> tuple[Interval, ...]:
-    """The rows cut into so many consecutive parts, as even as can be."""
+    """The rows divided into `count` consecutive parts of similar size."""
     cuts = [rows * i // count for i in range(count + 1)]
     return tuple(pairwise(cuts))
 
@@ -34,7 +34,7 @@ def reads(network: Network, layer: Layer, tensor: str, count: int) -> tuple[Inte
     return tuple(_hull([row[i] for i in places]) for row in table)
 
 
-@lru_cache(maxsize=4096)  # networks repeat their layers, and asking for every row is slow
+@lru_cache(maxsize=4096)  # networks repeat their layers, and computing every row is slow
 def _reads(op: Op, shapes: tuple[Shape, ...], out: Shape, count: int) -> tuple[tuple[Interval, ...], ...]:
     table = []
     for part in parts(row_count(out), count):
@@ -56,11 +56,11 @@ def _hull(intervals: Sequence[Interval]) -> Interval:
 
 @dataclass(frozen=True)
 class RowUse:
-    """How the parts of a layer go through the rows of an input, counted from the top.
+    """How the parts of a layer advance through the rows of an input, counted from the top.
 
-    A part may start when `needed` rows were made; when it ends, `done` of them are read by nobody any more. The last
-    part takes what is left, so that the next image finds the channel empty. For windows that only move down both
-    are exact; a layer that jumps back simply keeps more rows.
+    A part may start when `needed` rows exist; when it ends, `done` of them are no longer needed. The last part takes
+    the rest, so that the next image finds the channel empty. For windows that only move down both are exact; a layer
+    that jumps back simply keeps more rows.
     """
 
     needed: tuple[int, ...]
@@ -73,12 +73,12 @@ class RowUse:
 
     @property
     def kept(self) -> tuple[int, ...]:
-        """Rows that stay for later parts when each part ends: the overlap of M 4.5.2."""
+        """Rows kept for later parts when each part ends: the overlap of M 4.5.2."""
         return tuple(needed - done for needed, done in zip(self.needed, self.done, strict=True))
 
 
 def use(read: Sequence[Interval], rows: int) -> RowUse:
-    """What must be there and what is done with, from the rows that each part reads."""
+    """The rows needed and done after each part, from the rows that it reads."""
     needed = list(accumulate((stop for _, stop in read), max))
     starts = [start if start < stop else rows for start, stop in read]
     least = list(accumulate(reversed(starts[1:]), min, initial=rows))[::-1]
@@ -87,5 +87,5 @@ def use(read: Sequence[Interval], rows: int) -> RowUse:
 
 
 def steps(totals: Sequence[int]) -> tuple[int, ...]:
-    """What each part adds, from running totals."""
+    """The increments of running totals."""
     return tuple(b - a for a, b in pairwise((0, *totals)))

@@ -1,16 +1,16 @@
-"""The layers of each processor cut into subnets, run one after the other, so that processors never wait in a circle."""
+"""Cuts the layers of each processor into subnets, run one after the other, so that processors never wait in a cycle."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-WIDTH = 32  # sets of finished layers that the search follows side by side
+WIDTH = 32  # sets of finished layers that the search follows in parallel
 
 
 @dataclass(frozen=True)
 class Wiring:
-    """Layers in an order in which they can run, what each waits for, and where each runs."""
+    """Layers in a valid order, with dependencies and processors."""
 
     layers: tuple[str, ...]
     before: Mapping[str, frozenset[str]]
@@ -18,15 +18,15 @@ class Wiring:
 
 
 def cut(wiring: Wiring) -> dict[str, tuple[tuple[str, ...], ...]]:
-    """For each processor its subnets, in the order in which it runs them; together as few as the search finds.
+    """The subnets of each processor in execution order; their total is as small as the search finds.
 
-    A subnet starts when all that it reads is there, and hands over its results when it ends. Subnets are runs of one
+    A subnet starts when all that it reads is available, and passes on its results when it ends. Subnets are runs of one
     global order: each reads only from earlier ones, so that executing them in that order never blocks. (M Algorithm 2
-    as printed cuts each processor's layers alone, and two processors may then wait for each other.) A run takes
-    every layer that is ready: leaving one for later never saves a run. What is left to choose is the sequence of
-    processors; the search follows the sets of finished layers that hold most, so it is exact while there are no
-    more than `WIDTH` of them that none includes. At last each layer moves to the latest run that serves its readers, so
-    that a subnet hands over what others wait for without doing what they do not.
+    as printed cuts each processor's layers separately, and two processors may then wait for each other.) A run takes
+    every ready layer: postponing one never saves a run. What remains to choose is the sequence of processors; the
+    search follows the largest sets of finished layers, and is exact while at most `WIDTH` of them are maximal. Finally
+    each layer moves to the latest run that serves its readers, so that a subnet does not delay its results by work that
+    others do not need.
     """
     sequence = _sequence(_Bits(wiring))
     runs = _latest(wiring, sequence)
@@ -39,18 +39,18 @@ def cut(wiring: Wiring) -> dict[str, tuple[tuple[str, ...], ...]]:
 
 
 class _Bits:
-    """The wiring with sets of layers as the bits of a number."""
+    """The wiring with sets of layers as bits of an integer."""
 
     def __init__(self, wiring: Wiring) -> None:
         bit = {layer: 1 << i for i, layer in enumerate(wiring.layers)}
         self.everything = (1 << len(wiring.layers)) - 1
-        self.mine: dict[str, list[tuple[int, int]]] = {}  # of each processor: a layer, and what it waits for
+        self.mine: dict[str, list[tuple[int, int]]] = {}  # of each processor: a layer, and its dependencies
         for layer in wiring.layers:
             waits = sum(bit[other] for other in wiring.before[layer])
             self.mine.setdefault(wiring.processor[layer], []).append((bit[layer], waits))
 
     def run(self, done: int, processor: str) -> int:
-        """What is finished when the processor has run all it can."""
+        """The finished layers after the processor has run all it can."""
         for layer, waits in self.mine[processor]:
             if waits & done == waits:
                 done |= layer
@@ -58,7 +58,7 @@ class _Bits:
 
 
 def _sequence(bits: _Bits) -> tuple[str, ...]:
-    """The processors in the order in which they run, breadth first over sets of finished layers."""
+    """The sequence of processors, by breadth-first search over sets of finished layers."""
     front: dict[int, tuple[str, ...]] = {0: ()}
     while bits.everything not in front:
         following: dict[int, tuple[str, ...]] = {}
@@ -72,7 +72,7 @@ def _sequence(bits: _Bits) -> tuple[str, ...]:
 
 
 def _largest(front: Mapping[int, tuple[str, ...]]) -> dict[int, tuple[str, ...]]:
-    """The sets that no other includes, those with most layers first, and not more than are followed."""
+    """The maximal sets, largest first, at most as many as are followed."""
     kept: dict[int, tuple[str, ...]] = {}
     for done in sorted(front, key=lambda done: -done.bit_count()):
         if not any(done & other == done for other in kept):
@@ -83,7 +83,7 @@ def _largest(front: Mapping[int, tuple[str, ...]]) -> dict[int, tuple[str, ...]]
 
 
 def _latest(wiring: Wiring, sequence: Sequence[str]) -> dict[str, int]:
-    """The run in which each layer is computed: the last of its processor's that comes before all who read it."""
+    """The run in which each layer is computed: the last of its processor's before all its readers."""
     readers: dict[str, list[str]] = {layer: [] for layer in wiring.layers}
     for layer in wiring.layers:
         for other in wiring.before[layer]:

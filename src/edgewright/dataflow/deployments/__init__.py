@@ -1,1 +1,1 @@
-"""Deployments as graphs: how fast workers run that wait for each other's frames and rows."""
+"""Deployments as graphs: the speed of workers that wait for each other's frames and rows."""

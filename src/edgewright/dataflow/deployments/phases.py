@@ -1,4 +1,4 @@
-"""The times of a part, and its phases: stages and turns joined where nobody waits for anybody in between."""
+"""The times of a part, and its phases: stages and turns merged where no one waits in between."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ GivenTime = int | float | Fraction
 
 @dataclass(frozen=True)
 class PartTimes:
-    """How long a part runs for a frame, and the rows that it takes out of one ring and puts into another."""
+    """The time of a part's run per frame, and the rows that it takes from one ring and puts into another."""
 
     stages: tuple[tuple[GivenTime, ...], ...]  # the turns of each stage
-    pulled: tuple[int, ...] = ()  # rows that each turn of the first stage takes when it starts
-    pushed: tuple[int, ...] = ()  # rows that each turn of the last stage has made when it ends
+    pulled: tuple[int, ...] = ()  # rows that each turn of the first stage takes at its start
+    pushed: tuple[int, ...] = ()  # rows that each turn of the last stage has made at its end
 
     @property
     def run(self) -> GivenTime:
         return sum(map(sum, self.stages))
 
     def turns(self) -> Iterator[tuple[Time, int, int, int | None]]:
-        """The time of each turn, the rows that it takes and makes, and the stage that it ends, if any."""
+        """The time of each turn, the rows it takes and makes, and the stage it ends, if any."""
         last = len(self.stages) - 1
         for stage, times in enumerate(self.stages):
             none, ended = (0,) * len(times), (None,) * (len(times) - 1) + (stage,)
@@ -38,20 +38,20 @@ class PartTimes:
 
 @dataclass(frozen=True)
 class PartPhases:
-    """A part cut into phases; rows by phase.
+    """A part cut into phases, with rows by phase.
 
-    Rows leave a ring at the start of a turn, so that a phase without time stands before the turn.
+    Rows leave a ring at the start of a turn, so a phase without time precedes the turn.
     """
 
     times: tuple[Time, ...]
-    ends: Mapping[int | None, int] = field(default_factory=dict)  # of stages that are waited for; -1: the begin
+    ends: Mapping[int | None, int] = field(default_factory=dict)  # of stages that others wait for; -1: the beginning
     pulls: Mapping[int, int] = field(default_factory=dict)
     claims: Mapping[int, int] = field(default_factory=dict)  # places in the ring that a phase waits for
     pushes: Mapping[int, int] = field(default_factory=dict)
 
 
 def part_phases(times: PartTimes, awaited: Collection[int | None] = ()) -> PartPhases:
-    """The phases of a part; `awaited` are the stages at whose ends others go on, -1 for the begin."""
+    """The phases of a part; `awaited` are the stages whose ends others wait for, -1 for the beginning."""
     phases: list[Time] = []
     ends: dict[int | None, int] = {-1: 0}
     pulls, claims, pushes = dict[int, int](), dict[int, int](), dict[int, int]()
@@ -78,7 +78,7 @@ def part_phases(times: PartTimes, awaited: Collection[int | None] = ()) -> PartP
 
 
 def turn_shares(plan: Plan, stage: int) -> tuple[float, ...]:
-    """The share of each turn in the time of its stage: by its multiply-accumulates and the elements it writes."""
+    """The share of each turn in the time of its stage: by its MACs and the elements it writes."""
     work = []
     for turn in plan.program.turns(plan.program.stages[stage]):
         layers = [plan.network.by_name[step.layer] for step in turn]
@@ -88,13 +88,13 @@ def turn_shares(plan: Plan, stage: int) -> tuple[float, ...]:
 
 
 def pushed_rows(plan: Plan, tensor: str) -> tuple[int, ...]:
-    """The rows of an output that each turn of the last stage makes."""
+    """The rows of an output made by each turn of the last stage."""
     maker = plan.network.producers[tensor].name
     return _new_rows(plan, -1, lambda step: step.region.bounds[ROWS][1] if step.layer == maker else 0)
 
 
 def pulled_rows(plan: Plan, tensor: str) -> tuple[int, ...]:
-    """The rows of an input that each turn of the first stage is the first to read; an error where some are unread."""
+    """The rows of an input that each turn of the first stage reads first; an error if some are unread."""
 
     def end(step: Step) -> int:
         layer = plan.network.by_name[step.layer]

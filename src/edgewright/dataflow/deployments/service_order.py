@@ -1,4 +1,4 @@
-"""The fixed order in which ports and shared cores serve, and how long a frame takes where each serves who comes first.
+"""The fixed order in which ports and shared cores serve, and the latency of a frame with first-come, first-served.
 
 An order makes a deployment with shared links one CSDF graph, whose period is exact. It is taken from an execution
 without an order: as in a software pipeline, what starts late in a frame is served between earlier work on later frames.
@@ -17,15 +17,15 @@ from ..throughput.selftimed import Firing
 from .sharing import Service
 from .timed import TimedDeployment
 
-MOST_ITERATIONS = 24  # that are executed in search of an order
-FIRINGS = 100_000  # that may take, less for large graphs
+MOST_ITERATIONS = 24  # executed to find an order
+FIRINGS = 100_000  # total for that, fewer for large graphs
 
 Orders = Mapping[Resource, tuple[Service, ...]]
 _Starts = Mapping[tuple[str, int], Fraction]  # of a phase of an actor, in one iteration
 
 
 def in_best_order(timed: TimedDeployment) -> TimedDeployment:
-    """The deployment whose resources serve in the order with the shortest period of those that we try."""
+    """The deployment with the service order that has the shortest period of those tried."""
     users: dict[Resource, list[str]] = defaultdict(list)
     for name, resources in timed.held.items():
         for resource in dict.fromkeys(resources):
@@ -50,19 +50,19 @@ def in_best_order(timed: TimedDeployment) -> TimedDeployment:
 
 
 def frame_latency(timed: TimedDeployment) -> Fraction:
-    """The time from a frame's arrival to its last result when no other frame is under way."""
+    """The time from a frame's arrival to its last result if no other frame is in progress."""
     most = {name: sum(frame == 0 for frame in frames) for name, frames in timed.frames.items()}
     free = replace(timed, orders={})
     return max(firing.end for firing in contended(free.graph, free.held, most))
 
 
 def _candidates(timed: TimedDeployment, shared: Mapping[Resource, list[str]], bound: Fraction) -> Iterator[Orders]:
-    """Orders as in a late one of some iterations, repeated in the period that they reach or in the least one; as in
-    the first; and as in the first without overlap, which always works."""
+    """Orders of a late iteration, repeated in the period reached or in the least one; of the first iteration; and of
+    the first one without overlap, which always works."""
     phases = {actor.name: actor.phases for actor in timed.graph.actors}
     count = max(3, min(MOST_ITERATIONS, FIRINGS // sum(phases.values())))
     firings = contended(timed.graph, timed.held, {name: count * n for name, n in phases.items()})
-    third = count // 3  # the last ones have less to share with
+    third = count // 3  # the last iterations have fewer competitors
     first, middle, later = (_starts(firings, phases, n) for n in (0, third, 2 * third))
     reached = max(later[one] - middle[one] for one in later) / third
     for starts, period in ((later, reached), (later, bound), (first, reached), (first, bound), (first, None)):
@@ -80,7 +80,7 @@ def _starts(firings: tuple[Firing, ...], phases: Mapping[str, int], iteration: i
 def _order(
     starts: _Starts, names: list[str], phases: Mapping[str, int], period: Fraction | None
 ) -> tuple[Service, ...]:
-    """By start within a period, the iterations of which overlap; without a period they do not."""
+    """By start within a period, whose iterations overlap; without a period they do not."""
     origin = min(starts.values())
     found = []
     for name in names:

@@ -1,4 +1,4 @@
-"""What workers and transfers share: ports of links, cores, and memory that two FIFOs' slots use in turn."""
+"""Resources shared by workers and transfers: ports of links, cores, and memory that two FIFOs' slots use in turn."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from .phases import GivenTime
 
 @dataclass(frozen=True)
 class SharedLinks:
-    """The links between devices, as transfers use them."""
+    """The links between devices, as used by transfers."""
 
-    ports: Callable[[str, str], tuple[Resource, ...]]  # that a transfer between two devices holds while it is sent
-    delay: Callable[[str, str], GivenTime]  # for which it is under way besides, and holds nothing
-    outside: str  # the device where frames come in and results go out
+    ports: Callable[[str, str], tuple[Resource, ...]]  # held by a transfer between two devices while it is sent
+    delay: Callable[[str, str], GivenTime]  # additional delay, which holds nothing
+    outside: str  # the device at which frames enter and results leave
 
 
 @dataclass(frozen=True, slots=True)
 class SlotTurn:
     """Two FIFOs' slots that share memory of a device in turn.
 
-    What writes `then` there for a frame starts when all that read `first` there have ended, for the frame that came
-    `frames` before.
+    The writer of `then` for a frame starts when all readers of `first` have ended, for the frame that came `frames`
+    before.
     """
 
     device: str
@@ -39,7 +39,7 @@ class SlotTurn:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A firing in the order in which a resource serves: of a phase, some iterations behind the first of the order."""
+    """A firing in the service order of a resource: of a phase, some iterations behind the first of the order."""
 
     actor: str
     phase: int
@@ -60,11 +60,11 @@ def shared_cores(workers: Sequence[Worker]) -> Mapping[str, tuple[Resource, ...]
 
 
 def in_order(resource: Resource, order: Sequence[Service], actors: Mapping[str, Actor]) -> Iterator[Channel]:
-    """The channels that keep firings in this order, round after round."""
+    """The channels that keep firings in this order in every round."""
     for n, (one, then, tokens) in enumerate(_neighbours(order)):
         source, target = actors[one.actor], actors[then.actor]
         if source is target and tokens >= (one.phase >= then.phase):
-            continue  # the actor's own order is no weaker
+            continue  # the actor's own order is at least as strong
         yield Channel(
             f"{': '.join(resource)}, turn {n}: {one.actor} -> {then.actor}",
             source.name,
@@ -88,7 +88,7 @@ def actor_rates(actor: Actor, by_phase: Mapping[int, int], at_first: int = 0) ->
 
 
 def _neighbours(order: Sequence[Service]) -> Iterator[tuple[Service, Service, int]]:
-    """Each firing with the next one, and the tokens that let that one go ahead."""
+    """Each firing with the next one, and the tokens that allow that one to start."""
     for one, then in pairwise(order):
         yield one, then, one.behind - then.behind
     if len(order) > 1:

@@ -1,4 +1,4 @@
-"""The period of a deployment, and how few slots its FIFOs need for it."""
+"""The period of a deployment, and the least slots of its FIFOs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def timed_deployment(
 ) -> TimedDeployment:
     """The deployment with times of parts on workers, by default their work.
 
-    `moving` are the times of sending a region from device to device, by default none. A deployment is judged first,
+    `moving` are the times of sending a region from device to device, by default none. A deployment is checked first,
     unless that was done already.
     """
     if not is_judged:
@@ -48,13 +48,13 @@ def timed_deployment(
 
 
 def deployed_csdf(deployment: Deployment, times: GivenTimes | None = None, moving: MoveTime | None = None) -> Graph:
-    """The deployment as its workers execute it. Each FIFO is, for each part that reads it, a channel of frames or of
-    rows and a channel back of free slots."""
+    """The deployment as its workers execute it. Each FIFO is, for each reader, a channel of frames or rows and a
+    channel back of free slots."""
     return timed_deployment(deployment, times, moving).graph
 
 
 def frame_period(deployment: Deployment, times: GivenTimes | None = None, moving: MoveTime | None = None) -> Fraction:
-    """Time from frame to frame when everybody starts as soon as possible: one over the throughput."""
+    """Time between frames if every part starts as soon as possible: the inverse of the throughput."""
     period = timed_deployment(deployment, times, moving).period
     if isinstance(period, float):
         raise InputError("parts of this deployment wait for each other for ever; give their rings more rows")
@@ -64,9 +64,9 @@ def frame_period(deployment: Deployment, times: GivenTimes | None = None, moving
 def fifo_slots(
     deployment: Deployment, times: GivenTimes | None = None, moving: MoveTime | None = None
 ) -> Mapping[TensorRegion, int]:
-    """Slots with which frames come as fast as with any number of them; no single FIFO can do with fewer.
+    """Slots that reach the throughput of unlimited slots; no single FIFO can do with fewer.
 
-    FIFOs of large tensors are asked first. To run at all one slot for each is enough.
+    FIFOs of large tensors are minimised first. One slot for each is enough for liveness.
     """
     timed = timed_deployment(deployment, times, moving)
 
@@ -85,5 +85,5 @@ def fifo_slots(
 
 
 def part_work(part: Part) -> int:
-    """Multiply-accumulates of a part, or the elements that it writes where it multiplies nothing."""
+    """MACs of a part, or the elements that it writes if it multiplies nothing."""
     return sum(layer_work(part.network, layer) for layer in part.network.by_name)

@@ -1,11 +1,10 @@
-"""Workers, FIFOs and times as a CSDF graph: an actor per worker with phases for its parts, channels for what they
-wait for.
+"""Workers, FIFOs and times as a CSDF graph: an actor per worker with phases for its parts, channels for dependencies.
 
-Frames in and results out are actors too, which take no time. Where a FIFO crosses from one device to another, a mover
-takes the time of sending and holds every port on the way meanwhile (cut-through); the delay after it holds nothing. A
-free slot is known to the sender at once. Replicas have turns: the graph's iteration is as many frames as it takes until
-all workers have had the same number of them. Equal replicas of one phase on a board are one actor that fires several
-times at once.
+Incoming frames and outgoing results are actors too, which take no time. Where a FIFO crosses between devices, a mover
+takes the time of sending and holds every port on the way meanwhile (cut-through); the delay after it holds nothing.
+Free slots are known to the sender at once. Replicas take turns: the graph's iteration has as many frames as it takes
+until all workers have had the same number. Equal replicas of one phase on a board are one actor with several
+simultaneous firings.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ MoveTime = Callable[[Fifo, str, str], GivenTime]  # of a FIFO's region from one 
 
 @dataclass(frozen=True)
 class TimedDeployment:
-    """All that decides how fast a deployment runs. FIFOs with 0 slots have no limit."""
+    """The properties that determine the speed of a deployment. FIFOs with 0 slots have no limit."""
 
     name: str
     workers: tuple[Worker, ...]
@@ -44,42 +43,42 @@ class TimedDeployment:
     moving: MoveTime | None = None
     links: SharedLinks | None = None
     turns: tuple[SlotTurn, ...] = ()
-    orders: Mapping[Resource, tuple[Service, ...]] = field(default_factory=dict)  # in which resources serve
+    orders: Mapping[Resource, tuple[Service, ...]] = field(default_factory=dict)  # the order in which resources serve
 
     @cached_property
     def graph(self) -> Graph:
-        """The workers as they wait for each other; the channel of a FIFO to a reader has its tensor as note."""
+        """The workers with their dependencies; the channel of a FIFO to a reader has its tensor as note."""
         return self._drawn.graph
 
     @cached_property
     def period(self) -> Fraction | float:
-        """Time from frame to frame when everybody starts as soon as possible; infinite where parts wait for ever."""
+        """Time between frames if every part starts as soon as possible; infinite if parts deadlock."""
         ratio = cycle_ratio(self.graph)
         return inf if ratio is None else ratio / self._drawn.turns
 
     @property
     def iteration_frames(self) -> int:
-        """Frames of an iteration of the graph."""
+        """Frames per iteration of the graph."""
         return self._drawn.turns
 
     @property
     def frames(self) -> Mapping[str, tuple[int, ...]]:
-        """The frame of an iteration that each phase of each actor is for."""
+        """The frame of an iteration that each phase of each actor processes."""
         return self._drawn.frames
 
     @property
     def ends(self) -> tuple[str, str]:
-        """The actors that give frames and take results."""
+        """The actors that provide frames and take results."""
         return self._drawn.source, self._drawn.sink
 
     @property
     def labels(self) -> Mapping[str, tuple[str, ...]]:
-        """What each phase of each worker and transfer is about: a part, or a tensor."""
+        """The part or tensor of each phase of each worker and transfer."""
         return self._drawn.labels
 
     @property
     def senders(self) -> Mapping[str, tuple[Fifo, str]]:
-        """The FIFO that each transfer serves, and the device that it sends to."""
+        """The FIFO of each transfer, and its receiving device."""
         return self._drawn.senders
 
     @property
@@ -89,12 +88,12 @@ class TimedDeployment:
 
     @property
     def held(self) -> Mapping[str, tuple[Resource, ...]]:
-        """What actors hold while they fire: ports of links, and cores that several workers of a cluster use."""
+        """What actors hold while they fire: ports of links, and cores shared by several workers of a cluster."""
         return self._drawn.held
 
     @property
     def slowest(self) -> Fraction:
-        """The time that the slowest worker takes for a frame, which no period beats."""
+        """The time of the slowest worker per frame, a lower bound of the period."""
         runs = ((worker, sum(self.times[worker.name, part].run for part in worker.parts)) for worker in self.workers)
         return max(Fraction(run) / worker.replica[1] for worker, run in runs)
 
@@ -106,7 +105,7 @@ class TimedDeployment:
         return replace(self, fifos=tuple(new if fifo == old else fifo for fifo in self.fifos))
 
     def releasing(self, stages: Mapping[str, int]) -> TimedDeployment:
-        """The deployment in which these parts release all that they read after these stages."""
+        """The deployment in which these parts release all their inputs after these stages."""
         readers = [tuple(Reader(one.part, stages.get(one.part, one.stage)) for one in f.readers) for f in self.fifos]
         return replace(self, fifos=tuple(map(lambda fifo, new: replace(fifo, readers=new), self.fifos, readers)))
 
@@ -117,14 +116,14 @@ class TimedDeployment:
 
 @dataclass(frozen=True)
 class _WorkerActor:
-    """A worker, or equal replicas in one."""
+    """A worker, or several equal replicas."""
 
     name: str
     device: str
     parts: Mapping[str, tuple[int, PartPhases]]  # with the first phase of each
-    length: int  # phases of a frame
-    turn: tuple[int, int]  # it takes the frames f with f mod n = i
-    replicas: int = 1  # firings at a time
+    length: int  # phases per frame
+    turn: tuple[int, int]  # takes the frames f with f mod n = i
+    replicas: int = 1  # simultaneous firings
 
     @property
     def times(self) -> tuple[Time, ...]:
@@ -135,21 +134,21 @@ class _WorkerActor:
         return tuple(part for part, (_, phases) in self.parts.items() for _ in phases.times)
 
     def frames(self, turns: int) -> tuple[int, ...]:
-        """The frame of each phase, in an iteration of so many."""
+        """The frame of each phase, in an iteration of this many frames."""
         first, every = self.turn
         return tuple(frame for frame in range(first, turns, every) for _ in range(self.length))
 
 
 @dataclass(frozen=True, slots=True)
 class _PartRun:
-    """A part at work on one frame of the iteration: phases of an actor from `start` on."""
+    """A run of a part for one frame of the iteration: phases of an actor from `start` on."""
 
     actor: str
     start: int
     phases: PartPhases
 
     def end(self, stage: int | None = None) -> int:
-        """The last phase of a stage, or of the run where times are not given by stage."""
+        """The last phase of a stage, or of the run if times are not given by stage."""
         return self.start + self.phases.ends.get(stage, len(self.phases.times) - 1)
 
     def rows(self, by_phase: Mapping[int, int]) -> Counter[int]:
@@ -161,7 +160,7 @@ AT_ONCE = PartPhases((0,))
 
 @dataclass
 class _Queue:
-    """Tokens that the phases of one actor give and those of another take."""
+    """Tokens that the phases of one actor produce and those of another consume."""
 
     gives: Counter[int] = field(default_factory=Counter)
     takes: Counter[int] = field(default_factory=Counter)
@@ -173,8 +172,8 @@ class _Queue:
         self.tokens += tokens
 
 
-_Slots = tuple[str, TensorRegion]  # a device, and what lies in slots there
-_Key = tuple[str, str, str]  # what a queue holds, the actor that gives it and the one that takes it
+_Slots = tuple[str, TensorRegion]  # a device, and the contents of its slots
+_Key = tuple[str, str, str]  # the contents of a queue, its producer and its consumer
 
 
 class _DeployedGraph:
@@ -247,7 +246,7 @@ class _DeployedGraph:
         return _WorkerActor(worker.name, worker.device, parts, length, worker.replica)
 
     def _runs(self, end: str, outside: str) -> Mapping[int, _PartRun]:
-        """Who writes or reads each frame of the iteration."""
+        """The writers or readers of each frame of the iteration."""
         if end == OUTSIDE:
             return {frame: _PartRun(outside, frame, AT_ONCE) for frame in range(self.turns)}
         runs = {}
@@ -259,10 +258,10 @@ class _DeployedGraph:
         return dict(sorted(runs.items()))
 
     def _queues(self, fifo: Fifo) -> Iterator[tuple[str, _Key, _Queue]]:
-        """Each with the reader that it is for, and what it holds from whom for whom."""
+        """Each queue with its reader, its contents, producer and consumer."""
         writes, device_of = self._runs(fifo.source, self.source), self.device_of
         given: dict[str, Mapping[int, _PartRun]] = {"": writes}  # by device: "" is the source's own
-        reads: dict[tuple[Reader, str], dict[int, _PartRun]] = defaultdict(dict)  # by the device that gives
+        reads: dict[tuple[Reader, str], dict[int, _PartRun]] = defaultdict(dict)  # by sending device
         for reader in fifo.readers:
             for frame, run in self._runs(reader.part, self.sink).items():
                 home, device = device_of[writes[frame].actor], device_of[run.actor]
@@ -300,7 +299,7 @@ class _DeployedGraph:
         return sent
 
     def _slot_turns(self, actors: Mapping[str, Actor]) -> Iterator[Channel]:
-        """Waits of those who write slots until others' memory is read."""
+        """Waits of slot writers until others' memory has been read."""
         for number, turn in enumerate(self.timed.turns):
             queues: dict[tuple[str, str], _Queue] = defaultdict(_Queue)
             for frame, write in self.writers[turn.device, turn.then].items():
@@ -320,7 +319,7 @@ class _DeployedGraph:
         reads: Mapping[int, _PartRun],
         delays: Mapping[str, str] = MappingProxyType({}),
     ) -> Iterator[tuple[str, _Key, _Queue]]:
-        """What readers wait for, behind a delay where there is one, and the free slots that they give back."""
+        """What readers wait for, after a delay if there is one, and the free slots that they return."""
         queues: dict[_Key, _Queue] = defaultdict(_Queue)
         for frame, read in reads.items():
             write = given[frame]
@@ -343,15 +342,14 @@ class _DeployedGraph:
                 queues["frames", sender, read.actor].join(write.end(), read.start)
             if fifo.slots:
                 later, tokens, shift = self._next(frame, fifo.slots, given)
-                # A token does not say which slot is free: where a device has some frames only, slots are not freed in
-                # the order in which they are filled again, unless the same number of frames lies between.
+                # A token does not say which slot is free: if a device gets only some frames, slots are not freed in the
+                # order in which they are refilled, unless the number of frames in between is constant.
                 what = "free slots" if shift == fifo.slots else f"slots of {shift} frames before"
                 queues[what, read.actor, later.actor].join(read.end(reader.stage), later.start, tokens)
         yield from ((reader.part, key, queue) for key, queue in queues.items())
 
     def _next(self, frame: int, slots: int, given: Mapping[int, _PartRun]) -> tuple[_PartRun, int, int]:
-        """The run that writes to the slot after this frame, the tokens that let the first ones begin, and how many
-        frames later that is."""
+        """The run that writes to the slot after this frame, the initial tokens, and the distance in frames."""
         shift = slots
         while (frame + shift) % self.turns not in given:
             shift += slots

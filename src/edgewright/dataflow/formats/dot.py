@@ -1,4 +1,4 @@
-"""A graph as a drawing for Graphviz: actors as boxes, rates at the ends of channels, initial tokens as dots."""
+"""A graph in Graphviz format: actors as boxes, rates at the ends of channels, initial tokens as dots."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ..graph import Actor, Channel, Graph, Rates
 from .series import spelt
 
 _MOST_DOTS = 4
-_MOST_RUNS = 6  # of a list of rates: a label is no place for more
+_MOST_RUNS = 6  # of a list of rates in a label
 
 
 def dot(graph: Graph) -> str:
-    """The text of a DOT file. Nodes are numbered, as names may look alike once they can be printed."""
+    """The text of a DOT file. Nodes are numbered, because escaped names may be equal."""
     number = {actor.name: index for index, actor in enumerate(graph.actors)}
     lines = [
         f"digraph {_quoted(graph.name)} {{",
@@ -27,7 +27,7 @@ def dot(graph: Graph) -> str:
 
 
 def short(rates: Rates) -> str:
-    """The rates in brief: 1, [3*128, 0] or [2; 3*1], cut where they go on for long."""
+    """The rates in brief: 1, [3*128, 0] or [2; 3*1], abbreviated if long."""
     if not rates.initial and len(rates.cycle) == 1:
         return str(rates.cycle[0])
     initial, cycle = _cut(rates.initial), _cut(rates.cycle)
@@ -67,7 +67,8 @@ def _tokens(tokens: int) -> str:
 
 
 def _lines(lines: list[str]) -> str:
-    """One label of several lines; DOT takes \\n inside quotes for a new one."""
+    r"""One label of several lines; DOT uses \
+     inside quotes."""
     return '"' + r"\n".join(_escaped(line) for line in lines) + '"'
 
 

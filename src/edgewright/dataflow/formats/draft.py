@@ -1,4 +1,4 @@
-"""From what a file says about actors and channels to a checked graph, whatever the file's format."""
+"""Builds a checked graph from a file's actors and channels, for any file format."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from ...errors import ModelError
 from ..graph import Actor, Channel, Graph, Rates, Time, quoted
 from .series import Series
 
-MOST_NUMBERS = 4_000_000  # rates and times in a graph, all lists together, written out
+MOST_NUMBERS = 4_000_000  # rates and times in a graph, all expanded lists together
 MOST_PARTS = 100_000  # actors and channels
-MOST_LETTERS = 1000  # in a name: messages and drawings show it
+MOST_LETTERS = 1000  # in a name, since messages and drawings show it
 Shape = tuple[int, int]  # initial and repeated phases
 
 
 @dataclass(frozen=True)
 class ActorDraft:
-    """An actor whose number of phases still has to be read off its lists."""
+    """An actor whose number of phases must still be derived from its lists."""
 
     name: str
     where: str
     times: Series[Time] | None = None
-    shape: Shape | None = None  # where the file says it outright
+    shape: Shape | None = None  # if the file states it
     note: str = ""
 
 
 @dataclass(frozen=True)
 class ChannelDraft:
-    """A channel whose lists may still be single numbers that stand for every phase."""
+    """A channel whose lists may still be single numbers for all phases."""
 
     name: str
     where: str
@@ -43,7 +43,7 @@ class ChannelDraft:
 
 
 def assembled(name: str, actors: Sequence[ActorDraft], channels: Sequence[ChannelDraft]) -> Graph:
-    """The graph, once every list fits the phases of its actor."""
+    """The graph, after a check that every list fits the phases of its actor."""
     if not actors:
         raise ModelError("the graph has no actors: a graph needs at least one")
     if (parts := len(actors) + len(channels)) > MOST_PARTS:
@@ -64,7 +64,7 @@ def assembled(name: str, actors: Sequence[ActorDraft], channels: Sequence[Channe
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """ "; did you mean …?" for the most similar known word, or nothing."""
+    """ "; did you mean …?" for the most similar known word, or an empty text."""
     words = [name for name in list(known)[:1000] if len(name) < 100]  # the comparison is slow
     near = difflib.get_close_matches(word[:100], words, n=1)
     return f"; did you mean {quoted(near[0])}?" if near else ""

@@ -1,4 +1,4 @@
-"""A dataflow graph from a file: SDF3 XML or JSON, which its first characters tell apart."""
+"""A dataflow graph from a file: SDF3 XML or JSON, recognised by its first characters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..graph import Graph
 from .sdf3 import parse_sdf3
 from .text import from_json
 
-MOST_BYTES = 16 << 20  # the graph of a CNN with hundreds of layers takes about one of these MiB
+MOST_BYTES = 16 << 20  # the graph of a CNN with hundreds of layers takes about 1 MiB
 _TRY = "give the path of an SDF3 XML file or of a graph in JSON"
 _BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
@@ -40,7 +40,7 @@ def parse_graph(data: bytes, name: str) -> Graph:
 
 
 def _first(data: bytes) -> bytes:
-    """The first byte that says something: in UTF-16 a zero may come before it."""
+    """The first significant byte: in UTF-16 a zero may precede it."""
     for bom in _BOMS:
         data = data.removeprefix(bom)
     return data[:1000].lstrip(b" \t\r\n\0")[:1]

@@ -1,9 +1,9 @@
-"""SDF3's XML, in which dataflow tools exchange SDF and CSDF graphs, read as a graph; `sdf3_text` writes it.
+"""Reads SDF3's XML, the exchange format for SDF and CSDF graphs; `sdf3_text` writes it.
 
-Files are untrusted: they become a small tree with line numbers, and what is not asked for is skipped. Document
-types are refused outright: entities that expand to gigabytes or name other files are declared in them.
+Files are untrusted: they become a small tree with line numbers, and unknown elements are skipped. Document types are
+refused, since they can declare entities that expand to gigabytes or read other files.
 
-Times are those of an actor's default processor: of the last one marked so, as SDF3 itself has it, else of the first.
+Times are those of an actor's default processor: the last one marked so, as in SDF3 itself, else the first.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ class Element:
 
 
 def tree(data: bytes, name: str, known: Collection[str]) -> Element:
-    """The root with those elements below it whose tags, and whose parents' tags, are known; `name` is for errors."""
+    """The root with the known elements below it; `name` is for errors."""
     reader = _MarkupReader(name, known)
     try:
         reader.parser.Parse(data, True)
     except expat.ExpatError as error:
         raise InputError(f"{name}: is not well-formed XML ({error}); {_EXPECTED}") from None
-    except (LookupError, ValueError) as error:  # an encoding that does not exist, or of several bytes a character
+    except (LookupError, ValueError) as error:  # an unknown encoding, or one of several bytes per character
         raise InputError(f"{name}: its encoding cannot be read ({error}); save it as UTF-8") from None
     assert reader.root is not None  # a document without an element is not well-formed
     return reader.root
 
 
 class _MarkupReader:
-    """Follows the parser's events; holds the elements that are open."""
+    """Follows the parser's events; holds the open elements."""
 
     def __init__(self, name: str, known: Collection[str]) -> None:
         self.name = name
@@ -150,7 +150,7 @@ def _graph(application: Element, graph: Element, otherwise: str) -> Graph:
 
 
 def _named(parent: Element, tag: str) -> Mapping[str, Element]:
-    """The children of that tag by their names."""
+    """The children with that tag by name."""
     found: dict[str, Element] = {}
     for child in parent.each(tag):
         name = _required(child, "name")
@@ -162,7 +162,7 @@ def _named(parent: Element, tag: str) -> Mapping[str, Element]:
 
 
 def _properties(application: Element, kind: str, known: Collection[str]) -> Mapping[str, Element]:
-    """What the file adds about actors, or about channels, by their names."""
+    """The file's properties of actors, or of channels, by name."""
     found: dict[str, Element] = {}
     for properties in (each for group in application.each(*_PROPERTIES) for each in group.each(f"{kind}Properties")):
         name = _required(properties, kind)
@@ -195,7 +195,7 @@ def _actor(name: str, element: Element, properties: Element | None) -> ActorDraf
 
 
 def _shape(actor: Element) -> Shape | None:
-    """The number of phases where `sdf3_text` had no list to show it in."""
+    """The number of phases where `sdf3_text` had no list that shows it."""
     text = actor.attributes.get("phases")
     if text is None:
         return None
@@ -245,7 +245,7 @@ def _end(channel: Element, end: str, ports: Ports, where: str) -> _Sdf3Port:
 
 
 def _check_used(ports: Ports, channels: Iterable[Element]) -> None:
-    """Every port belongs to one channel."""
+    """Raises an error unless every port belongs to one channel."""
     users: dict[tuple[str, str], Element] = {}
     for channel in channels:
         for end in ("src", "dst"):

@@ -1,8 +1,8 @@
-"""A graph in SDF3's XML: nothing is lost on the way there and back.
+"""Writes a graph as SDF3's XML without loss.
 
-SDF3 and Kiter ignore what they do not know, so the notes, and the phases of an actor without lists, are attributes of
-our own. Both tools want whole times: others are written exactly all the same, as 0.25 or, where decimals do not end,
-as 1/3.
+SDF3 and Kiter ignore unknown attributes, so notes, and the phases of an actor without lists, are our own attributes.
+Both tools expect integer times: others are written exactly all the same, as 0.25 or, if the decimals do not end, as
+1/3.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def sdf3(graph: Graph) -> str:
-    """The text of an SDF3 file that holds the graph."""
+    """The text of an SDF3 file with the graph."""
     ports = _ports(graph)
     kind = "sdf" if graph.is_sdf else "csdf"
     lines = [
@@ -41,7 +41,7 @@ def sdf3(graph: Graph) -> str:
 
 
 def _ports(graph: Graph) -> Mapping[str, list[str]]:
-    """The ports of each actor; they are numbered by their channels."""
+    """The ports of each actor, numbered by their channels."""
     found: dict[str, list[str]] = {actor.name: [] for actor in graph.actors}
     for index, channel in enumerate(graph.channels):
         found[channel.source].append(_port(f"o{index}", "out", channel.production))

@@ -1,4 +1,5 @@
-"""Lists of rates and times as text: `1,1,1`, or shorter `3*1`, with phases that happen once in front: `2,0;3*1`.
+"""Lists of rates and times as text: `1,1,1`, or shorter `3*1`; phases that happen once come before a semicolon:
+`2,0;3*1`.
 
 SDF3 and Kiter share the first two forms; the semicolon is Kiter's.
 """
@@ -16,7 +17,7 @@ from typing import Generic, TypeVar
 from ...errors import ModelError
 from ..graph import Time, quoted
 
-# The largest number that a file may hold: beyond it other tools lose digits, and a slip of the pen is likelier.
+# The largest number in a file: beyond it other tools lose digits, and a typing error is likelier.
 MOST = 2**53
 MOST_PHASES = 1_000_000  # of one actor
 _WHOLE = re.compile(r"[0-9]{1,16}")
@@ -28,7 +29,7 @@ Runs = tuple[tuple[int, Number], ...]  # how often, and what
 
 @dataclass(frozen=True)
 class Series(Generic[Number]):
-    """Numbers, firing after firing, in runs of equal ones: a hostile list stays as short as its text."""
+    """Numbers by firing, in runs of equal ones: a malicious list stays as short as its text."""
 
     cycle: Runs[Number]
     initial: Runs[Number]
@@ -36,16 +37,16 @@ class Series(Generic[Number]):
 
     @cached_property
     def shape(self) -> tuple[int, int]:
-        """How many initial and how many repeated phases the list has."""
+        """The numbers of initial and repeated phases of the list."""
         return _length(self.initial), _length(self.cycle)
 
     @property
     def is_constant(self) -> bool:
-        """A single number stands for every phase, however many there are."""
+        """Whether a single number stands for every phase."""
         return self.shape == (0, 1)
 
     def fitted(self, shape: tuple[int, int]) -> tuple[tuple[Number, ...], tuple[Number, ...]]:
-        """The initial and the repeated numbers of an actor of that shape, one by one."""
+        """The initial and the repeated numbers for an actor of that shape, expanded."""
         if self.is_constant:
             value = self.cycle[0][1]
             return (value,) * shape[0], (value,) * shape[1]
@@ -53,17 +54,17 @@ class Series(Generic[Number]):
 
 
 def rates(text: str, where: str) -> Series[int]:
-    """The list of rates that a text spells."""
+    """Parses a list of rates."""
     return _series(text, where, _rate, "a whole number from 0 to 2^53")
 
 
 def times(text: str, where: str) -> Series[Time]:
-    """The list of execution times that a text spells: whole numbers, decimals or fractions such as 3/4."""
+    """Parses a list of execution times: integers, decimals or fractions such as 3/4."""
     return _series(text, where, _time, "a time such as 3, 0.25 or 3/4")
 
 
 def whole(text: str, where: str) -> int:
-    """A single whole number."""
+    """Parses a single integer."""
     value = _rate(text.strip())
     if value is None:
         raise ModelError(f"{where} is {quoted(text)}; expected a whole number from 0 to 2^53")
@@ -76,13 +77,13 @@ def check_phases(phases: int, where: str) -> None:
 
 
 def spelt(cycle: Iterable[Time], initial: Iterable[Time] = (), comma: str = ",") -> str:
-    """The text of a list, as short as the two forms allow."""
+    """The shortest text of a list in these forms."""
     first, again = _spelt(initial, comma), _spelt(cycle, comma)
     return f"{first};{comma[1:]}{again}" if first else again
 
 
 def spelt_time(time: Time) -> str:
-    """The number in full: whole, as a decimal where that ends, else as a fraction."""
+    """The number in full: an integer, a finite decimal, or a fraction."""
     if isinstance(time, int):
         return str(time)
     value = Fraction(time)
@@ -99,7 +100,7 @@ def _series(text: str, where: str, number: Callable[[str], Number | None], wante
     parts = text.split(";")
     if len(parts) > 2:
         raise ModelError(f"{where}: {quoted(text)} has more than one ';': it parts initial phases from the others")
-    check_phases(text.count(",") + len(parts), where)  # as many at least, counted before the work of reading them
+    check_phases(text.count(",") + len(parts), where)  # a lower bound, checked before the work of parsing them
     runs = [_runs(part, where, number, wanted) for part in parts]
     series = Series(runs[-1], runs[0] if len(runs) == 2 else (), where)
     check_phases(sum(series.shape), where)
@@ -121,7 +122,7 @@ def _runs(part: str, where: str, number: Callable[[str], Number | None], wanted:
 
 @lru_cache(4096)  # long lists repeat few numbers: equal runs are one object
 def _run(item: str, number: Callable[[str], Number | None]) -> tuple[int, Number] | None:
-    """How often, and what: (3, 1) for 3*1, (1, 1) for 1."""
+    """Count and value: (3, 1) for 3*1, (1, 1) for 1."""
     count, star, text = item.partition("*")
     times, value = (_rate(count.strip()), number(text.strip())) if star else (1, number(item.strip()))
     return None if not times or value is None else (times, value)
@@ -156,5 +157,5 @@ def _spelt(values: Iterable[Time], comma: str) -> str:
 
 
 def _run_text(value: str, count: int, comma: str) -> str:
-    """Two equal numbers are as short written out, and need no second look."""
+    """Two equal numbers are written out, which is as short."""
     return f"{count}*{value}" if count > 2 else comma.join([value] * count)

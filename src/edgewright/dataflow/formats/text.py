@@ -28,7 +28,7 @@ from .series import MOST, MOST_PHASES, rates, spelt, times
 
 
 def to_json(graph: Graph) -> dict[str, object]:
-    """The graph as values that `json.dumps` takes."""
+    """The graph as values for `json.dumps`."""
     return {
         "name": graph.name,
         "actors": [_actor_json(actor) for actor in graph.actors],
@@ -37,7 +37,7 @@ def to_json(graph: Graph) -> dict[str, object]:
 
 
 def from_json(value: object, name: str) -> Graph:
-    """The graph that JSON values describe; `name` is the file's, for errors and for a graph that has none."""
+    """The graph in JSON values; `name` is the file's, for errors and for a graph without a name."""
     try:
         found = _GraphEntry.model_validate(value)
         actors = [actor.drafted(f"actors[{i}]") for i, actor in enumerate(found.actors)]
@@ -80,7 +80,7 @@ def _note(note: str) -> dict[str, object]:
 
 
 def _spelt(value: object) -> str:
-    """A list of rates or times as text: given so, as a number, or as numbers."""
+    """A list of rates or times as text: given as text, as a number, or as numbers."""
     if isinstance(value, str):
         return value
     items: Sequence[object] = value if isinstance(value, list | tuple) else [value]
@@ -93,7 +93,7 @@ def _item(item: object) -> str:
     if isinstance(item, str) and not set(",;*") & set(item):
         return item
     if isinstance(item, int | float) and not isinstance(item, bool) and abs(item) <= MOST:
-        return repr(item)  # the shortest decimal that is this number: 0.1 means a tenth
+        return repr(item)  # the shortest decimal of this number: 0.1 is a tenth
     raise ValueError(f"holds {show(item)}; expected numbers from 0 to 2^53, or a text such as 3*1,0")
 
 

@@ -1,1 +1,1 @@
-"""How fast a graph runs: self-timed execution, cycle ratios, latency, and what buffers cost in throughput."""
+"""The speed of a graph: self-timed execution, cycle ratios, latency, and buffers against throughput."""

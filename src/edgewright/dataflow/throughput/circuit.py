@@ -1,7 +1,7 @@
-"""Cycles of positive gain in a graph given by tables, found exactly.
+"""Finds cycles of positive gain exactly, in a graph given by tables.
 
-Longest paths are improved step by step as Bellman and Ford do it. Between the steps each node takes on the full height
-of the path that its parents form, as in Howard's policy iteration, so that few steps are needed.
+Longest paths are improved step by step as in Bellman-Ford. Between steps each node takes the full height of the path
+that its parents form, as in Howard's policy iteration, so that few steps are needed.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
-Gains = NDArray[Any]  # whole numbers: of 64 bits where that is enough, else of Python's
-Edge = tuple[int, int]  # slot and node at which it ends
+Gains = NDArray[Any]  # integers: of 64 bits if sufficient, else Python's
+Edge = tuple[int, int]  # slot, and the node at which it ends
 Cycle = list[Edge]
 Layers = Sequence[Ints]  # all nodes, each once
 
 _PATIENCE = 4  # steps
-_MANY = 10_000  # nodes; with fewer a step costs less than to find layers
+_MANY = 10_000  # nodes; with fewer a step is cheaper than finding layers
 
 ROOT = -1
 
 
 def fresh(nodes: int) -> Ints:
-    """Parents before any search. A search leaves in them what helps the next one on a similar graph."""
+    """Parents before any search. They are updated by a search and speed up the next one on a similar graph."""
     return np.full(nodes, ROOT, np.int64)
 
 
 def positive_cycles(source: Ints, gain: Gains, parent: Ints, layers: Callable[[], Layers]) -> list[Cycle]:
-    """Some cycles whose gains sum to more than zero; none where there are none.
+    """Some cycles with positive total gain; none if there are none.
 
-    `source[slot, node]` is where an edge comes from; `parent[node]` the slot of an edge to start with, or ROOT. Nodes
-    are improved all at once. Where that takes long, heights have far to travel from one to the next, and the nodes are
-    improved layer after layer, in an order in which most of that happens in one go.
+    `source[slot, node]` is the origin of an edge; `parent[node]` the slot of an initial edge, or ROOT. All nodes are
+    improved at once. If that takes long, because heights travel far, nodes are improved layer by layer, so that most of
+    this happens in one pass.
     """
     height = np.zeros(parent.size, gain.dtype)
     steps, patience = 0, _PATIENCE if parent.size > _MANY else inf
@@ -53,7 +53,7 @@ def positive_cycles(source: Ints, gain: Gains, parent: Ints, layers: Callable[[]
 
 
 def _improve(source: Ints, gain: Gains, parent: Ints, height: Gains, nodes: Ints) -> bool:
-    """Whether any of the nodes can be higher than it is; if so it becomes so."""
+    """Raises nodes that can be higher; returns whether there were any."""
     reach = height[source] + gain
     best = reach.argmax(axis=0)
     top = reach[best, np.arange(nodes.size)]
@@ -66,9 +66,9 @@ def _improve(source: Ints, gain: Gains, parent: Ints, height: Gains, nodes: Ints
 
 
 def _climb(source: Ints, gain: Gains, parent: Ints, height: Gains) -> list[Cycle]:
-    """Give each node the height of the path from its root; or the positive cycles that its parents form.
+    """Gives each node the height of the path from its root; or returns the positive cycles that its parents form.
 
-    Parents from an earlier search may form cycles that are positive no more: these are cut open.
+    Parents from an earlier search may form cycles that are no longer positive: these are cut open.
     """
     while True:
         root, path = _roots(source, gain, parent)
@@ -85,7 +85,7 @@ def _climb(source: Ints, gain: Gains, parent: Ints, height: Gains) -> list[Cycle
 
 
 def _roots(source: Ints, gain: Gains, parent: Ints) -> tuple[Ints, Gains]:
-    """For each node the end of its chain of parents, or some node of a cycle, and what is gained on the way."""
+    """For each node the end of its chain of parents, or a node of a cycle, and the gain on the way."""
     nodes = np.arange(parent.size)
     is_root = parent == ROOT
     above = np.where(is_root, nodes, source[parent, nodes])
@@ -100,7 +100,7 @@ def _roots(source: Ints, gain: Gains, parent: Ints) -> tuple[Ints, Gains]:
 
 
 def _walk(source: Ints, parent: Ints, starts: list[int]) -> Iterator[Cycle]:
-    """Each of the cycles on which the given nodes lie, once."""
+    """The cycles of the given nodes, without duplicates."""
     seen: set[int] = set()
     for node in starts:
         cycle = []
@@ -114,6 +114,6 @@ def _walk(source: Ints, parent: Ints, starts: list[int]) -> Iterator[Cycle]:
 
 
 def wide_enough(*factors: tuple[NDArray[np.int64], int], nodes: int) -> Any:
-    """The type of number in which a sum of `nodes` gains, themselves sums of table times factor, cannot overflow."""
+    """The integer type in which a sum of `nodes` gains cannot overflow."""
     largest = sum(int(np.abs(table).max(initial=0)) * abs(factor) for table, factor in factors)
     return np.int64 if largest * 2 * (nodes + 2) < 2**63 else object

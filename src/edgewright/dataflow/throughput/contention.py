@@ -1,7 +1,7 @@
-"""Self-timed execution in which some actors share resources, each of which serves one firing at a time.
+"""Self-timed execution in which some actors share resources that serve one firing at a time.
 
-First come, first served: a resource that falls free goes to the firing that has waited longest among those whose other
-resources are free too. A firing holds all of its resources from its start to its end.
+First come, first served: a free resource goes to the firing that has waited longest among those whose other resources
+are free too. A firing holds all of its resources from start to end.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ NEVER = 1 << 62
 
 
 class ContendedExecution:
-    """An execution under way, in whole units of time; plain lists, since simulations make millions of firings.
+    """An execution in progress, in integer time units; uses plain lists, since simulations make millions of firings.
 
-    An actor fires when nothing that it waits for is missing. What takes no time is over before anything is served, and
-    what asks at one moment is served in the order of actors.
+    An actor fires when all its supplies suffice. Firings without duration complete before anything is served, and
+    simultaneous requests are served in the order of actors.
     """
 
     def __init__(self, graph: Graph, held: Held, most: Mapping[str, int] | None = None) -> None:
@@ -40,8 +40,8 @@ class ContendedExecution:
         self.now = 0
         self.fired = [0] * len(number)
         self.durations = [[int(time * graph.time_unit) for time in actor.times or ()] for actor in graph.actors]
-        self.draws: list[Callable[[int], int] | None] = [None] * len(number)  # the time that a firing really takes
-        self.watched_from = [NEVER] * len(number)  # the firing from which on each actor is told of
+        self.draws: list[Callable[[int], int] | None] = [None] * len(number)  # the actual time of a firing
+        self.watched_from = [NEVER] * len(number)  # the first firing of each actor to report
         self.tell: Callable[[int, int, int, int], None] = _ignore  # actor, firing, start, end
         self.is_paused = False
         self._stock = [channel.tokens for channel in channels]
@@ -72,13 +72,13 @@ class ContendedExecution:
         self._running: list[int] = []  # the end of each firing, times the number of actors, plus its actor
         self._latest = [0] * len(number)
         self._is_busy = [False] * len(resources)
-        self._waiting: list[dict[int, int]] = [{} for _ in resources]  # actors by their place in the queue
+        self._waiting: list[dict[int, int]] = [{} for _ in resources]  # actors by their position in the queue
         self._places = 0
         self._asked: list[int] = []
         self._freed: set[int] = set()
 
     def run(self, until: float = inf) -> bool:
-        """Executes what ends by then, or until it is paused; whether anything is left."""
+        """Executes everything that ends by then, or until paused; returns whether anything is left."""
         ready, running, asked, freed, held = self._ready, self._running, self._asked, self._freed, self._held
         count, start, end = len(self.fired), self._start, self._end
         while True:
@@ -98,12 +98,12 @@ class ContendedExecution:
                 self.now = running[0] // count
 
     def left(self, until: int) -> Mapping[int, int]:
-        """The time that firings under way still take then, by actor."""
+        """The remaining time of running firings, by actor."""
         ends = (divmod(one, len(self.fired)) for one in self._running)
         return {actor: max(0, due - until) for due, actor in ends}
 
     def state(self) -> Hashable:
-        """All that decides what happens from here on."""
+        """The state that determines all further execution."""
         due = sorted(one - self.now * len(self.fired) for one in self._running)
         waiting = sorted({(place, actor) for each in self._waiting for place, actor in each.items()})
         return tuple(self._stock), tuple(self._phase), tuple(due), tuple(actor for _, actor in waiting)
@@ -164,7 +164,7 @@ class ContendedExecution:
                 self._freed.add(resource)
 
     def _serve(self) -> None:
-        """Starts what may start, the longest waiting first."""
+        """Starts firings that can start, the longest waiting first."""
         waiting: dict[int, int] = {}
         for resource in self._freed:
             waiting |= self._waiting[resource]
@@ -193,11 +193,11 @@ class ContendedExecution:
 
 
 def _ignore(*_: int) -> None:
-    """Tells nobody."""
+    """Reports nothing."""
 
 
 def contended(graph: Graph, held: Held, most: Mapping[str, int]) -> tuple[Firing, ...]:
-    """So many firings of each actor, by their start."""
+    """This many firings of each actor, by start."""
     if sum(most.values()) > MOST_FIRINGS:
         raise Unsupported(
             f"graph {quoted(graph.name)}: {sum(most.values()):,} firings are more than the {MOST_FIRINGS:,} that we "
@@ -216,7 +216,7 @@ def contended(graph: Graph, held: Held, most: Mapping[str, int]) -> tuple[Firing
 
 
 def contended_period(graph: Graph, held: Held) -> Fraction | None:
-    """Time per iteration once a state comes back; None where that takes too long, or execution comes to a stop."""
+    """Time per iteration once a state recurs; None if that takes too long, or execution stops."""
     execution, counts = ContendedExecution(graph, held), repetitions(graph)
     watched = min(range(len(graph.actors)), key=lambda i: counts[graph.actors[i].name])
     every = counts[graph.actors[watched].name]
@@ -239,13 +239,14 @@ def contended_period(graph: Graph, held: Held) -> Fraction | None:
 
 
 def period_bound(graph: Graph, held: Held) -> Fraction | None:
-    """A period that no order of service beats: of the graph without contention, and what each resource has to do."""
+    """A lower bound of the period for any service order: of the graph without contention, and the load of each
+    resource."""
     alone = cycle_ratio(graph)
     return None if alone is None else max([alone, *loads(graph, held).values()])
 
 
 def loads(graph: Graph, held: Held) -> Mapping[Resource, Fraction]:
-    """The time for which each resource is held in an iteration."""
+    """The time for which each resource is held per iteration."""
     counts, found = repetitions(graph), dict[Resource, Fraction]()
     for name, resources in held.items():
         actor = graph.by_name[name]

@@ -1,7 +1,7 @@
-"""Self-timed execution as an event simulation in whole units of time; the caller decides when to stop.
+"""Self-timed execution as an event simulation in integer time units; the caller decides when to stop.
 
-A firing takes its tokens and the room for what it produces when it starts. What it leaves, tokens and room, is there
-when it ends, but never before what earlier firings of the actor leave: a channel is a queue.
+A firing takes its tokens and the space for its output when it starts. What it frees and produces is available when it
+ends, but never before that of earlier firings of the actor: a channel is a queue.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from ...errors import Unsupported
 from ..checks.demand import Supply
 from ..graph import Actor, Rates
 
-MOST_AT_ONCE = 2_000_000  # firings that start at one moment
-Moves = list[list[tuple[int, int]]]  # by phase: supplies and what is moved, where anything is
+MOST_AT_ONCE = 2_000_000  # firings that start at one time
+Moves = list[list[tuple[int, int]]]  # by phase: supplies and amounts
 
 
 class EventSimulator:
-    """The state of some actors of a graph while they execute; only the given supplies are waited for."""
+    """The state of some executing actors of a graph; only the given supplies are waited for."""
 
     def __init__(
         self, actors: Sequence[Actor], supplies: Sequence[Supply], unit: int, most: Mapping[str, int] | None = None
@@ -40,7 +40,7 @@ class EventSimulator:
         self._woken: set[int] = set(range(len(actors)))
 
     def instant(self) -> bool:
-        """Everything that happens at the next moment at which anything does; False where nothing ever will again."""
+        """Processes everything at the next event time; False if nothing happens anymore."""
         self.starts.clear()
         if self._running:
             self.now = self._running[0][0]
@@ -52,12 +52,12 @@ class EventSimulator:
             self._fire_all(self._woken.pop())
 
     def duration(self, actor: int, index: int) -> int:
-        """Units of time that this firing of an actor takes."""
+        """Time units of this firing of an actor."""
         times, initial = self._times[actor], self._initial[actor]
         return times[index if index < initial else initial + (index - initial) % (len(times) - initial)]
 
     def state(self) -> Hashable:
-        """All that decides what happens from here on."""
+        """The state that determines all further execution."""
         due = sorted((when - self.now, actor, phase) for when, actor, _, phase in self._running)
         return tuple(self._stock), tuple(self._phase), tuple(due)
 
@@ -94,7 +94,7 @@ class EventSimulator:
 
 
 def _moves(actors: Sequence[Actor], ends: Iterable[tuple[int, str, Rates]]) -> list[Moves]:
-    """For each actor what each of its phases moves, given the supplies with the actor at one end and its rates."""
+    """For each actor the amounts of each phase, given the supplies at the actor and its rates."""
     of: dict[str, list[tuple[int, Rates]]] = {actor.name: [] for actor in actors}
     for supply, name, rates in ends:
         of[name].append((supply, rates))

@@ -1,4 +1,4 @@
-"""How long one iteration is underway when every firing starts as soon as it can."""
+"""The latency of one iteration if every firing starts as soon as possible."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from .event_simulation import EventSimulator
 from .selftimed import self_timed
 
 MOST_FIRINGS = 250_000  # a few seconds
-_STEADY_FIRINGS = 100_000  # within which the periodic regime is looked for
+_STEADY_FIRINGS = 100_000  # within which the periodic regime is sought
 
 
 @dataclass(frozen=True)
 class Latency:
     """Time from the start of the first source firing to the end of the last sink firing of the same iteration.
 
-    An iteration is, of each actor, as many firings as its repetitions say; the first one has the initial phases too.
-    Sources take nothing from other actors, sinks give nothing to others; where all do, every actor counts as both.
-    Tokens that are there at first let sinks run ahead, in rare cases so far that the latency is negative.
+    In an iteration each actor fires as in the repetition vector; the first one includes initial phases. Sources take
+    nothing from other actors, sinks give nothing to others; if there are none, every actor counts as both. Initial
+    tokens let sinks run ahead, in rare cases so far that the latency is negative.
     """
 
     first: Fraction  # of the first iteration
-    steady: Fraction | None  # the longest once firings repeat; None where they do not, or only after long
+    steady: Fraction | None  # the maximum in the periodic regime; None if there is none, or only after long
     sources: tuple[str, ...]
     sinks: tuple[str, ...]
 
 
 def latency(graph: Graph, capacities: Mapping[str, int] | None = None) -> Latency:
-    """The latency of the first iteration and, if all actors keep each other in step, that of the periodic regime.
+    """The latency of the first iteration and, if all actors keep in step, of the periodic regime.
 
-    Where they do not (channels without limit), whoever is faster runs ahead and the latency may grow for ever.
+    If they do not (unlimited channels), faster actors run ahead and the latency may grow forever.
     """
     check_times(graph)
     if not graph.actors:
@@ -57,12 +57,12 @@ def _ends(graph: Graph, channels: Mapping[str, Sequence[Channel]]) -> tuple[str,
 
 @dataclass
 class _Span:
-    """One iteration: when its source firings begin and its sink firings end, in units of time."""
+    """One iteration: the start of its source firings and the end of its sink firings, in time units."""
 
     begin: float = inf
     end: int = 0
     earliest: float = inf  # start of any of these firings
-    left: int = 0  # sink firings that have not come yet
+    left: int = 0  # remaining sink firings
 
     @property
     def length(self) -> int:
@@ -71,7 +71,7 @@ class _Span:
 
 @dataclass(frozen=True)
 class _TimedRun:
-    """A live graph to be run for some iterations."""
+    """A live graph, run for some iterations."""
 
     graph: Graph
     capacities: Mapping[str, int] | None
@@ -80,7 +80,7 @@ class _TimedRun:
     sinks: tuple[str, ...]
 
     def first(self) -> Fraction:
-        """Initial phases may need more than one iteration of some actors before the first of others is whole."""
+        """Initial phases may need more than one iteration of some actors before the first of others is complete."""
         iterations = 1
         while not (spans := self._spans(iterations)):
             iterations *= 2
@@ -96,7 +96,7 @@ class _TimedRun:
         rounds = ceil(regime.iterations)
         iterations = rounds + ceil(regime.transient / regime.period)
         while self._size(iterations) <= _STEADY_FIRINGS:
-            # what starts when the state is first seen is part of it; what starts later comes again and again
+            # firings that start when the state is first seen belong to it; later ones recur
             spans = [span for span in self._spans(iterations) if span.earliest > after]
             if len(spans) >= rounds:
                 return Fraction(max(span.length for span in spans), self.graph.time_unit)
@@ -104,16 +104,16 @@ class _TimedRun:
         return None
 
     def _is_in_step(self) -> bool:
-        """Whether all actors wait for each other, so that none can run ahead for ever."""
+        """Whether all actors wait for each other, so that none can run ahead forever."""
         found = list(pacing_components(self.graph, self.capacities))
         return len(found) == 1 and len(found[0].actors) == len(self.graph.actors)
 
     def _size(self, iterations: int) -> int:
-        """Firings of so many iterations."""
+        """Firings of this many iterations."""
         return iterations * sum(self.firings.values()) + sum(actor.initial_phases for actor in self.graph.actors)
 
     def refuse_many(self, iterations: int) -> None:
-        """Raises where so many iterations take too long to execute."""
+        """Raises an error if this many iterations take too long to execute."""
         if self._size(iterations) > MOST_FIRINGS:
             raise Unsupported(
                 f"graph {quoted(self.graph.name)}: its latency shows only after {self._size(iterations):,} firings; "
@@ -121,7 +121,7 @@ class _TimedRun:
             )
 
     def _spans(self, iterations: int) -> Sequence[_Span]:
-        """The first iterations, those that are whole before any actor has made more than so many."""
+        """The first iterations that are complete before any actor exceeds a number of firings."""
         self.refuse_many(iterations)
         spans = [_Span(left=sum(self.firings[name] for name in self.sinks)) for _ in range(iterations)]
         most = {a.name: a.initial_phases + iterations * self.firings[a.name] for a in self.graph.actors}

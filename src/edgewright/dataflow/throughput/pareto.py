@@ -1,10 +1,10 @@
-"""Buffer size against throughput: for each total size of the channels the best period there is, proven.
+"""Buffer size against throughput: for each total size of the channels the best possible period, proven.
 
-Capacities that are too small for a period are so because of a cycle of waits, and that cycle names some channels:
-whatever the others hold, one of these must grow. Such cuts are collected, each made as strong as possible, and the
-cheapest capacities that satisfy them all are tried next. Once those reach the period, no smaller ones can. Cuts stay
-valid as the wanted period becomes shorter, so that the whole front comes from one search. (Stuijk, Geilen and Basten
-2008 enumerate the capacities that such dependencies lead to; here a solver picks among them.)
+Capacities too small for a period are so because of a cycle of waits, and that cycle names some channels: regardless of
+the others, one of these must grow. Such cuts are collected, each made as strong as possible, and the cheapest
+capacities that satisfy all are tried next. Once those reach the period, no smaller ones can. Cuts stay valid as the
+wanted period becomes shorter, so one search gives the whole front. (Stuijk, Geilen and Basten 2008 enumerate the
+capacities that such dependencies lead to; here a solver selects among them.)
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ..checks.liveness import blocked
 from ..graph import Graph
 from .storage import Cut, Levels, SizedChannel, Storage
 
-EFFORT = 200_000_000  # entries of tables looked at: a minute or two
-ENDLESS = 50  # points listed of a front that has no end, since nothing but the channels limits the period
+EFFORT = 200_000_000  # table entries examined: a minute or two
+ENDLESS = 50  # points listed of an endless front, if only the channels limit the period
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,13 @@ class Point:
 
 @dataclass(frozen=True)
 class Pareto:
-    """The front, smallest first; `complete` when its last point has the best period that any capacities give."""
+    """The front, smallest first; `complete` if its last point has the best period of any capacities."""
 
     points: tuple[Point, ...]  # proven
     best_period: Fraction  # with channels of any size
     complete: bool
-    proven: int  # each size below this one has its best period among the points
-    next: Point | None = None  # the best known beyond the proven ones
+    proven: int  # the best period of each size below this one is among the points
+    next: Point | None = None  # the best known point beyond the proven ones
 
 
 def pareto(graph: Graph, *, in_bytes: bool = False, most_points: int | None = None, effort: int = EFFORT) -> Pareto:
@@ -65,7 +65,7 @@ class _Front:
         self.effort = effort
         self.cuts: list[Cut] = []
         self.least = 0  # cost of any levels with a period below the wanted one
-        self.wanted: Fraction | None = None  # a period below this; None: any
+        self.wanted: Fraction | None = None  # the period must be below this; None: any
         self.points: list[Point] = []
         self.found: Point | None = None
         self.found_cost = 0
@@ -93,7 +93,7 @@ class _Front:
         return Pareto(tuple(self.points), self.best_period, complete, self.least, self.found)
 
     def _cheapest_faster(self) -> Levels | None:
-        """The cheapest levels with a period below the wanted one; None where the effort ends first."""
+        """The cheapest levels with a period below the wanted one; None if the effort is used up first."""
         while True:
             levels = cheapest(self.storage.stores, self.cuts, self.least)
             if levels is None:
@@ -105,7 +105,7 @@ class _Front:
                 return levels
 
     def _cut_off(self, levels: Levels) -> bool:
-        """Whether levels are too low. If so cuts are added, for them and for what they grow into until they suffice."""
+        """Whether levels are too low. If so, adds cuts, for them and for what they grow into until they suffice."""
         start = len(self.cuts)
         growing = dict(levels)
         while self.storage.work < self.effort or len(self.cuts) == start:
@@ -131,13 +131,13 @@ class _Front:
         return Point(sum(capacities.values()), size, period, capacities)
 
 
-_WORK = 20.0  # CP-SAT's deterministic time for one answer: some tens of seconds
+_WORK = 20.0  # CP-SAT's deterministic time for one solution: some tens of seconds
 
 
 def cheapest(stores: Mapping[str, SizedChannel], cuts: Sequence[Cut], least: int) -> dict[str, int] | None:
-    """Levels of least cost, known to be `least` or more, such that each cut is passed by one of its channels (CP-SAT).
+    """Levels of least cost, known to be at least `least`, such that one channel of each cut passes it (CP-SAT).
 
-    None where that could not be proven in the time allowed.
+    None if that could not be proven within the limit.
     """
     floor = dict.fromkeys(stores, 0)
     for cut in cuts:

@@ -1,9 +1,9 @@
-"""Which firing waits for which, as tables: one node for each firing of an iteration, one edge for each wait.
+"""Dependencies of firings as tables: one node for each firing of an iteration, one edge for each wait.
 
-An edge from firing m to firing n with delay d says: firing n of an iteration starts when firing m of the iteration d
-before has ended. Space on a channel of limited capacity is a channel of its own, that runs backwards and at first holds
-the free places. Firings of an actor start in their order, and what they produce arrives in that order (a channel is a
-queue): where a later firing may end first, nodes for the arrivals are added.
+An edge from firing m to firing n with delay d means: firing n of an iteration starts when firing m of the iteration d
+before has ended. Space on a limited channel is a separate channel, which runs backwards and initially holds the free
+places. Firings of an actor start in order, and their output arrives in that order (a channel is a queue): where a later
+firing may end first, nodes for the arrivals are added.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...errors import ModelError
 from ..checks.consistency import repetitions
 from ..graph import Actor, Channel, Graph, Rates, check_times, quoted
 
-MOST_FIRINGS = 250_000  # in one iteration: about ten seconds where each waits for the one before
+MOST_FIRINGS = 250_000  # per iteration: about ten seconds if each waits for the previous one
 MOST_EDGES = 40_000_000
 LARGEST = 2**60  # of any number of tokens
 
@@ -28,7 +28,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class ActorNodes:
-    """The nodes of an actor: its starts, and after them its arrivals where they have nodes of their own."""
+    """The nodes of an actor: its starts, then its arrivals if they have separate nodes."""
 
     first: int
     firings: int
@@ -48,7 +48,7 @@ class ActorNodes:
         return self.first + self.firings * (2 if self.has_arrivals else 1)
 
     def ended(self, firing: Ints) -> tuple[Ints, Ints]:
-        """The node at which what a firing produces is there, and how long after that node begins."""
+        """The node at which a firing's output is available, and its delay."""
         if self.has_arrivals:
             return self.arrivals.start + firing, np.zeros_like(firing)
         return self.first + firing, self.times[firing]
@@ -60,14 +60,14 @@ class Queue:
 
     produced: Ints
     consumed: Ints
-    tokens: int  # after the initial phases; below zero where these take what later ones make
-    space_slot: int  # of the edges that wait for space
+    tokens: int  # after the initial phases; negative if these take what later ones make
+    space_slot: int  # slot of the edges that wait for space
 
 
 class PrecedenceGraph:
     """The edges by slot and node: edge [s, n] comes from node `source[s, n]`.
 
-    Slot 0 holds the order of an actor's firings; it also fills the places where a node has no further edge.
+    Slot 0 holds the order of an actor's firings; it also fills the entries of nodes without further edges.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -92,7 +92,7 @@ class PrecedenceGraph:
             self._wait_for_tokens(graph.channel[name], queue)
 
     def limit(self, name: str, capacity: int | None) -> None:
-        """From now on the channel has that capacity; None: no limit."""
+        """Sets the channel's capacity; None: no limit."""
         queue = self.queues.get(name)
         if queue is None:  # only initial phases use it
             return
@@ -117,7 +117,7 @@ class PrecedenceGraph:
         return self._layers
 
     def waits_for_space(self, edges: Iterable[tuple[int, int]]) -> set[str]:
-        """The channels for whose space some of the edges wait."""
+        """The channels whose space some of the edges wait for."""
         waiting = {(slot, self._number(node)) for slot, node in edges}
         return {self._space[place] for place in waiting if place in self._space}
 
@@ -127,7 +127,7 @@ class PrecedenceGraph:
         return {names[number] for number in {self._number(node) for _, node in edges}}
 
     def _number(self, node: int) -> int:
-        """Of the actor, in the order of blocks."""
+        """The actor's number, in the order of blocks."""
         return bisect_right(self._firsts, node) - 1
 
     def _order(self, block: ActorNodes) -> None:
@@ -162,7 +162,7 @@ class PrecedenceGraph:
 
 
 def _awaited(consumed: Ints, produced: Ints, tokens: int) -> tuple[Ints, Ints]:
-    """For each taking firing the making one it waits for, and how many iterations back that is."""
+    """For each consuming firing the producing one it waits for, and the distance in iterations."""
     cycle = int(produced[-1])
     ahead, left = divmod(tokens, cycle)
     back, needed = np.divmod(consumed - left - 1, cycle)
@@ -174,9 +174,9 @@ def _upto_each(rates: Rates, firings: int) -> Ints:
 
 
 def _slots(graph: Graph) -> tuple[int, dict[str, int], dict[str, int]]:
-    """How many slots there are, and for each channel that of its tokens and that of its space.
+    """The number of slots, and for each channel the slots of its tokens and its space.
 
-    Slot 0 is the order of firings and, among arrivals, slot 1 the firing itself.
+    Slot 0 is the order of firings and, for arrivals, slot 1 the firing itself.
     """
     used = {actor.name: 1 for actor in graph.actors}
     tokens, space = {}, {}
@@ -207,7 +207,7 @@ def _blocks(graph: Graph) -> dict[str, ActorNodes]:
 
 
 def _times(graph: Graph, actor: Actor, firings: int) -> Ints:
-    """Execution times of one iteration, in whole units."""
+    """Execution times of one iteration, in integer units."""
     assert actor.times is not None
     cycle = [int(time * graph.time_unit) for time in actor.times[actor.initial_phases :]]
     if max(cycle) > LARGEST:
@@ -225,9 +225,9 @@ def _too_large(graph: Graph, firings: int) -> str:
 
 
 def layers(source: Ints, is_now: NDArray[np.bool_]) -> Sequence[Ints]:
-    """The nodes in layers, such that edges which are now lead from one layer to a later one.
+    """The nodes in layers, such that edges without delay lead from one layer to a later one.
 
-    Nodes on cycles of such edges, and what follows from them, come last, together.
+    Nodes on cycles of such edges, and their successors, come last, together.
     """
     slots, nodes = source.shape
     ends = np.broadcast_to(np.arange(nodes), (slots, nodes))[is_now]
@@ -249,7 +249,7 @@ def layers(source: Ints, is_now: NDArray[np.bool_]) -> Sequence[Ints]:
 
 
 def _ranges(first: Ints, last: Ints) -> Ints:
-    """The numbers from each first up to its last, one range after the other."""
+    """The integers of each range, one range after the other."""
     lengths = last - first
     skipped = np.repeat(first - np.cumsum(lengths) + lengths, lengths)
     return skipped + np.arange(int(lengths.sum()))

@@ -1,6 +1,6 @@
-"""The period of a graph: closed where actors wait only for themselves, else a greatest ratio of time to delay.
+"""The period of a graph: closed-form if actors wait only for themselves, else a maximum ratio of time to delay.
 
-Nothing is executed: that and the self-timed execution come to the same result from two sides.
+Nothing is executed: this and self-timed execution reach the same result in two ways.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from .precedence import PrecedenceGraph
 
 
 def cycle_ratio(graph: Graph, capacities: Mapping[str, int] | None = None) -> Fraction | None:
-    """Time per iteration, given channels of these capacities (unlimited where none is given); None: it deadlocks."""
-    supplies(graph, capacities)  # refuses capacities that make no sense
+    """Time per iteration with these capacities (unlimited if not given); None: deadlock."""
+    supplies(graph, capacities)  # refuses invalid capacities
     if any(actor.initial_phases for actor in graph.actors) and blocked(graph, capacities):
         return None
     precedence = PrecedenceGraph(graph)
@@ -28,7 +28,7 @@ def cycle_ratio(graph: Graph, capacities: Mapping[str, int] | None = None) -> Fr
 
 
 def greatest_ratio(precedence: PrecedenceGraph, parent: Ints) -> Fraction | None:
-    """The greatest ratio of time to delay; None where a cycle has no delay, so that its firings wait for each other."""
+    """The maximum ratio of time to delay; None if a cycle has no delay, so that its firings deadlock."""
     if cycles_from(precedence, None, parent):
         return None
     ratio = Fraction(0)
@@ -38,7 +38,7 @@ def greatest_ratio(precedence: PrecedenceGraph, parent: Ints) -> Fraction | None
 
 
 def cycles_from(precedence: PrecedenceGraph, period: Fraction | None, parent: Ints) -> list[Cycle]:
-    """Some cycles that keep the period from being less than that (None: that keep the graph from running at all)."""
+    """Some cycles that keep the period at that value (None: that keep the graph from running at all)."""
     ratio = None if period is None else period * precedence.graph.time_unit
     return _positive(precedence, _gain_at_least(precedence, ratio), parent)
 
@@ -48,16 +48,16 @@ def _positive(precedence: PrecedenceGraph, gain: Gains, parent: Ints) -> list[Cy
 
 
 def _gain(precedence: PrecedenceGraph, ratio: Fraction) -> Gains:
-    """Gains that are positive on a cycle of a greater ratio."""
+    """Gains that are positive on a cycle with a greater ratio."""
     weight, delay = precedence.weight, precedence.delay
     kind = wide_enough((weight, ratio.denominator), (delay, ratio.numerator), nodes=precedence.nodes)
     return weight.astype(kind) * ratio.denominator - delay.astype(kind) * ratio.numerator
 
 
 def _gain_at_least(precedence: PrecedenceGraph, ratio: Fraction | None) -> Gains:
-    """Gains that are positive on a cycle of that ratio or more, or without delay.
+    """Gains that are positive on a cycle with at least that ratio, or without delay.
 
-    Each edge gains one more, which is less than one in all once the gains are scaled by the length of any cycle.
+    Each edge gains one more, which is less than one in total after scaling by the length of any cycle.
     """
     scale = precedence.nodes + 1
     weight, delay = precedence.weight, precedence.delay
@@ -73,10 +73,10 @@ def _ratios(precedence: PrecedenceGraph, cycles: Iterable[Cycle]) -> Iterable[Fr
 
 
 def period(graph: Graph, capacities: Mapping[str, int] | None = None) -> Fraction:
-    """Time per iteration of self-timed execution; 0 where nothing limits how often actors fire.
+    """Time per iteration of self-timed execution; 0 if nothing limits the firing rate.
 
-    The slowest part counts: what one strongly connected part gives to others can pile up between them. The layers of a
-    CNN, each busy with one firing at a time, are such parts, and the one with the most to do sets the period.
+    The slowest part counts: the output of one strongly connected part can accumulate before the next. The layers of a
+    CNN, with one firing at a time, are such parts, and the one with the most work sets the period.
     """
     check_times(graph)
     if any(actor.initial_phases for actor in graph.actors):

@@ -1,7 +1,7 @@
-"""Self-timed execution: every firing starts as soon as it can, until what happens repeats itself.
+"""Self-timed execution: every firing starts as soon as possible, until the state recurs.
 
-Parts of a graph that do not wait for each other in both directions may drift apart for ever, so that each strongly
-connected part is run by itself; the slowest gives the period of the graph.
+Parts of a graph that do not wait for each other in both directions may drift apart forever, so each strongly connected
+part is run separately; the slowest gives the period of the graph.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from ..checks.liveness import blocked
 from ..graph import Actor, Graph, check_times, quoted
 from .event_simulation import EventSimulator
 
-MOST_WORK = 20_000_000  # firings and entries of remembered states: some minutes, some hundred MB
-MOST_SHOWN = 200_000  # firings that are listed: a few seconds, and far more than a picture has pixels
+MOST_WORK = 20_000_000  # firings and entries of stored states: some minutes, some hundred MB
+MOST_SHOWN = 200_000  # firings listed: a few seconds, and far more than a picture has pixels
 
 
 @dataclass(frozen=True)
 class Firing:
     actor: str
-    index: int  # from 0, initial phases included
+    index: int  # from 0, including initial phases
     start: Fraction
     end: Fraction
 
 
 @dataclass(frozen=True)
 class SelfTimed:
-    """How a graph runs by itself; times are those of its slowest part."""
+    """The self-timed behaviour of a graph, with the times of its slowest part."""
 
-    period: Fraction | None  # per iteration; None: it comes to a stop
+    period: Fraction | None  # per iteration; None: it stops
     transient: Fraction = Fraction(0)  # before its behaviour repeats
-    iterations: Fraction = Fraction(1)  # that the part makes before it is back in the same state
-    firings: tuple[Firing, ...] = ()  # of the first iterations, as many as asked for, by their start
+    iterations: Fraction = Fraction(1)  # of the part before it returns to the same state
+    firings: tuple[Firing, ...] = ()  # of the first iterations, as many as requested, by start
 
 
 def self_timed(graph: Graph, capacities: Mapping[str, int] | None = None, iterations: int = 0) -> SelfTimed:
-    """The period of self-timed execution and, where asked for, the firings of the first iterations."""
+    """The period of self-timed execution and, if requested, the firings of the first iterations."""
     firings = first_firings(graph, capacities, iterations)
     counts = repetitions(graph)
     if _may_stop_unseen(graph) and blocked(graph, capacities):
@@ -57,19 +57,19 @@ def self_timed(graph: Graph, capacities: Mapping[str, int] | None = None, iterat
 
 
 def _may_stop_unseen(graph: Graph) -> bool:
-    """Whether parts run alone may hide a deadlock: channels that only initial phases use are left out of them, and
-    parts that take no time are not run."""
+    """Whether separate runs of parts may miss a deadlock: they omit channels used only by initial phases, and parts
+    without execution time."""
     return any(actor.initial_phases or not _takes_time(actor) for actor in graph.actors)
 
 
 def _takes_time(actor: Actor) -> bool:
-    """Whether it does again and again; initial phases may."""
+    """Whether it takes time repeatedly; initial phases may."""
     assert actor.times is not None
     return any(actor.times[actor.initial_phases :])
 
 
 def _regime(graph: Graph, part: Component, counts: Mapping[str, int]) -> tuple[Fraction, Fraction, Fraction] | None:
-    """Period, transient and iterations until a state comes back, for one part; None where it stops."""
+    """Period, transient and iterations until a state recurs, for one part; None if it stops."""
     if not any(map(_takes_time, part.actors)):
         return Fraction(0), Fraction(0), Fraction(1)
     unit = graph.time_unit
@@ -94,7 +94,7 @@ def _regime(graph: Graph, part: Component, counts: Mapping[str, int]) -> tuple[F
 
 
 def _watched(part: Component, counts: Mapping[str, int]) -> tuple[int, int]:
-    """The actor that fires least, and how often it does before the part, run alone, can be back in its state.
+    """The actor that fires least, and its number of firings before the part alone can return to its state.
 
     That may be sooner than after an iteration of the whole graph.
     """
@@ -104,7 +104,7 @@ def _watched(part: Component, counts: Mapping[str, int]) -> tuple[int, int]:
 
 
 def first_firings(graph: Graph, capacities: Mapping[str, int] | None, iterations: int) -> tuple[Firing, ...]:
-    """The firings of the first iterations of self-timed execution, by their start."""
+    """The firings of the first iterations of self-timed execution, by start."""
     check_times(graph)
     limits, counts = supplies(graph, capacities), repetitions(graph)
     if iterations < 0:

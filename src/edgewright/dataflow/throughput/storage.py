@@ -1,4 +1,4 @@
-"""What keeps a graph from a wanted period when its channels have certain capacities."""
+"""Finds what keeps a graph from a wanted period with given capacities."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from .circuit import Cycle, fresh
 from .precedence import PrecedenceGraph
 from .ratio import cycles_from, greatest_ratio
 
-Levels = Mapping[str, int]  # by channel, steps of capacity beyond the initial tokens; no limit where there is none
-Cut = Mapping[str, int]  # the highest levels at which these channels, all together, are too small
+Levels = Mapping[str, int]  # by channel, steps of capacity beyond the initial tokens; missing: unlimited
+Cut = Mapping[str, int]  # the highest levels at which these channels together are too small
 
-_TEST = 5000  # what one test costs at least, in entries of tables
-_SMALL_PART = 4  # times smaller than the whole graph
+_TEST = 5000  # minimum cost of one test, in table entries
+_SMALL_PART = 4  # the part is this many times smaller than the whole graph
 
 
 @dataclass(frozen=True)
 class SizedChannel:
-    """A channel as something to be sized. Capacities between two steps are as good as the lower one."""
+    """A channel to be sized. Capacities between two steps are equivalent to the lower one."""
 
     tokens: int
     step: int  # in tokens
@@ -39,21 +39,21 @@ class SizedChannel:
 
 @dataclass(frozen=True)
 class UndersizedChannels:
-    """Channels that are too small at their levels, whatever the levels of others, and the actors that prove it."""
+    """Channels that are too small at their levels, for any levels of others, and the actors that prove it."""
 
     channels: frozenset[str]
     actors: frozenset[str]
 
 
 class Storage:
-    """The channels of a graph, and whether given levels of all of them suffice."""
+    """The channels of a graph, and a test whether given levels suffice."""
 
     def __init__(self, graph: Graph, in_bytes: bool) -> None:
         self.graph = graph
         self.stores = {
             c.name: SizedChannel(c.tokens, _step(c), c.token_bytes if in_bytes else 1) for c in graph.channels
         }
-        self.work = 0  # roughly, the entries of tables looked at
+        self.work = 0  # approximate number of table entries examined
         self._in_bytes = in_bytes
         self._cycles = cycles(graph)
         self._precedence = PrecedenceGraph(graph)
@@ -69,14 +69,14 @@ class Storage:
         return sum(self.stores[name].cost(level) for name, level in levels.items())
 
     def period(self, levels: Levels) -> Fraction | None:
-        """The period with these levels; None where the graph deadlocks."""
+        """The period with these levels; None if the graph deadlocks."""
         self._set(levels)
         if self._begins and blocked(self.graph, self.capacities(levels)):
             return None
         return greatest_ratio(self._precedence, self._parent)
 
     def undersized(self, levels: Levels, period: Fraction | None) -> Sequence[UndersizedChannels]:
-        """Disjoint sets of channels that are too small for a period below the given one; none where the period can be
+        """Disjoint sets of channels that are too small for a period below the given one; none if the period can be
         reached.
 
         Without a period: those that make the graph deadlock.
@@ -93,8 +93,8 @@ class Storage:
     def cut(self, levels: Levels, undersized: UndersizedChannels, period: Fraction | None) -> Cut:
         """The highest levels, of as few of the undersized channels as possible, that are still too small.
 
-        The actors on the cycle alone are usually enough to test, and the result holds for the whole graph. Where they
-        are most of the graph, the whole is tested, since similar tests in a row speed each other up.
+        The actors on the cycle are usually enough to test, and the result holds for the whole graph. If they are most
+        of the graph, the whole is tested, since similar consecutive tests speed each other up.
         """
         blamed = {name: levels[name] for name in sorted(undersized.channels)}
         part, share = self._part(undersized.actors)
@@ -131,7 +131,7 @@ class Storage:
         return low + bisect_left(range(low + 1, low + stride), True, key=lambda level: not too_low(level))
 
     def _part(self, names: frozenset[str]) -> tuple[Storage, int]:
-        """The storage of these actors alone, and how many iterations they then make in one of the whole graph."""
+        """The storage of these actors only, and their iterations per iteration of the whole graph."""
         if names not in self._parts:
             actors = tuple(actor for actor in self.graph.actors if actor.name in names)
             channels = (c for c in self.graph.channels if {c.source, c.target} <= names)
@@ -153,7 +153,7 @@ class Storage:
 
 
 def _disjoint(found: Sequence[UndersizedChannels]) -> Sequence[UndersizedChannels]:
-    """As many of the sets as possible that have no channel in common, small sets first."""
+    """As many disjoint sets as possible, small sets first."""
     apart: list[UndersizedChannels] = []
     taken: set[str] = set()
     for undersized in sorted(found, key=lambda undersized: (len(undersized.channels), sorted(undersized.channels))):
@@ -164,6 +164,6 @@ def _disjoint(found: Sequence[UndersizedChannels]) -> Sequence[UndersizedChannel
 
 
 def _step(channel: Channel) -> int:
-    """Capacities matter only in steps of what all rates have in common."""
+    """The granularity of capacities: the common divisor of all rates."""
     produced, consumed = channel.production, channel.consumption
     return gcd(*produced.initial, *produced.cycle, *consumed.initial, *consumed.cycle) or 1

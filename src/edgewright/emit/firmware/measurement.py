@@ -68,16 +68,15 @@ def measure(
     emulator: Emulator | None = None,
     zig: bool | None = None,
     timeout_s: float = 600.0,
-    folder: str | Path | None = None,
 ) -> Measurement:
     """Builds firmware for the library's target, runs it once on an emulated machine, and reads everything off.
 
     With `profile`, a second firmware with probes tells the instructions of each stage; the other figures are
-    those of the first. `board` bounds RAM and flash; without it, RAM is what the plan asks for. Files stay in
-    `folder`, if one is given. Under an operating system (host, aarch64) nothing is counted.
+    those of the first. `board` bounds RAM and flash; without it, RAM is what the plan asks for. Under an operating
+    system (host, aarch64) nothing is counted.
     """
     with tempfile.TemporaryDirectory(prefix="edgewright-") as temporary:
-        where = Path(folder or temporary).resolve()
+        where = Path(temporary).resolve()
         tools, data = toolchain(library.target, zig), packed(library.network, inputs)
         if library.target.architecture in (Architecture.HOST, Architecture.AARCH64):
             return _measure_program(library, tools, where, data, optimise, timeout_s)

@@ -1,4 +1,4 @@
-"""The blocks that paths of fused tiling are built of (S fig. 4.11), and which of them a layer can be."""
+"""The blocks of fused tiling paths (S fig. 4.11), and the blocks that a layer can become."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MAPS: Joins = ((Terminal.PD_FM, Terminal.PD_FM),)
 
 
 class Block(Enum):
-    """What can become of an operation in a path; SPLIT and CONCAT are inserted, the others replace an operation."""
+    """What an operation in a path becomes; SPLIT and CONCAT are inserted, the others replace an operation."""
 
     SPLIT = ((*_FAN_OUT, (Terminal.I, Terminal.PD_FM)), ())
     FDTO = (_FAN_OUT, (ops.Conv2d, ops.ConvTranspose2d, ops.Dense, ops.Gather))
@@ -46,13 +46,13 @@ class Block(Enum):
     FFMT = (_MAPS, _WINDOWS)
 
     def __init__(self, joins: Joins, operators: tuple[type, ...]) -> None:
-        self.joins = joins  # the terminals at its input and at its output that go together
+        self.joins = joins  # valid pairs of terminals at its input and output
         self.operators = operators
 
 
 @dataclass(frozen=True)
 class Partition:
-    """A tensor cut into even parts along channels (PD_D), or along rows, columns or both (PD_FM)."""
+    """A tensor divided into equal parts along channels (PD_D), or along rows, columns or both (PD_FM)."""
 
     cuts: tuple[tuple[int, int], ...]  # axis, number of parts
 
@@ -75,7 +75,7 @@ class Partition:
 
 
 def matches(network: Network, layer: Layer, source: str, partition: Partition) -> tuple[Block, ...]:
-    """The blocks that a layer can be where its output (FDTO), its input `source` (FDTI) or both are partitioned."""
+    """The blocks for a layer whose output (FDTO), input `source` (FDTI) or both are partitioned."""
     return tuple(block for block in Block if _suits(network, layer, source, partition, block))
 
 
@@ -94,7 +94,7 @@ def _suits(network: Network, layer: Layer, source: str, partition: Partition, bl
 
 
 def _fans_out(network: Network, layer: Layer, source: str, parts: int) -> bool:
-    """Whether every channel is computed from all that is read of the input."""
+    """Whether every channel is computed from all inputs that are read."""
     shape = network.tensors[layer.output].shape
     if not shape:
         return False
@@ -105,12 +105,12 @@ def _fans_out(network: Network, layer: Layer, source: str, parts: int) -> bool:
 
 
 def _fans_in(network: Network, layer: Layer, source: str) -> bool:
-    """Whether each channel of the input contributes its own sum to all of the output."""
+    """Whether each input channel contributes a separate sum to the whole output."""
     return source == layer.inputs[0] and can_sum(network, layer, CHANNELS)
 
 
 def _moves(network: Network, layer: Layer, source: str, axis: int, parts: int) -> bool:
-    """Whether the output has that many rows (or columns), and they read different ones of the input."""
+    """Whether the output has this many rows (or columns), and they read different ones of the input."""
     shape = network.tensors[layer.output].shape
     if len(shape) != 4 or shape[axis] < parts:
         return False
@@ -119,10 +119,10 @@ def _moves(network: Network, layer: Layer, source: str, axis: int, parts: int) -
 
 
 def channel_runs(network: Network, layer: Layer, source: str) -> tuple[int, int] | None:
-    """(n, m): each n channels of the output are computed from their own m of the input; None where they mix."""
+    """(n, m): every n output channels are computed from their own m input channels; None if they mix."""
     shapes, out = network.shapes(layer), network.tensors[layer.output].shape
     which = layer.inputs.index(source)
-    return _runs(layer.op, shapes, which, out) if out and shapes[which] else None  # a number has no channels
+    return _runs(layer.op, shapes, which, out) if out and shapes[which] else None  # scalars have no channels
 
 
 @lru_cache(maxsize=4096)
@@ -141,12 +141,12 @@ def _channels_read(op: ops.Op, shapes: tuple[Shape, ...], which: int, out: Shape
 
 
 def with_runs(unit: int, runs: tuple[int, int]) -> int:
-    """What parts of a layer's output must be a multiple of, when those of its input are multiples of `unit`."""
+    """The required multiple for parts of a layer's output, if parts of its input are multiples of `unit`."""
     written, read = runs
     return lcm(unit, read) // read * written
 
 
 def overlaps(network: Network, layer: Layer, source: str, partition: Partition) -> bool:
-    """Whether neighbours along a split axis read the same: a kernel larger than its stride (S 4.3.3)."""
+    """Whether neighbours along a split axis read the same elements: a kernel larger than its stride (S 4.3.3)."""
     rows = [rows_needed(network, layer, source, axis) for axis in partition.axes if axis != CHANNELS]
     return any(below[0] < above[1] for found in rows if found for above, below in pairwise(found))

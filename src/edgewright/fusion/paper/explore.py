@@ -1,6 +1,6 @@
-"""Automated tiling exploration (S 4.3, fig. 4.1): plan, split the buffer that makes the peak, and plan again.
+"""Automated tiling exploration (S 4.3, fig. 4.1): plan, split the buffer that sets the peak, and plan again.
 
-It is the paper's method with our planner underneath, and what the joint search is measured against.
+The paper's method with our planner, as a baseline of the joint search.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .paths import Path, TilingMethod, candidates, known_methods, schedule_of
 from .trials import Trial, TrialEvaluator, with_schedule
 
 MOST_ROUNDS = 32
-CUTOFF = 0.05  # of the largest critical buffer; smaller ones hardly ever matter (S 4.3.3)
+CUTOFF = 0.05  # of the largest critical buffer; smaller ones rarely matter (S 4.3.3)
 
 
 @dataclass(frozen=True)
 class ExplorationRound:
-    """One critical buffer, all that was tried for it, and what was chosen; None if nothing was better."""
+    """One critical buffer, the candidates tried for it, and the chosen one; None if nothing was better."""
 
     buffer: str
     peak_bytes: int  # before
@@ -35,7 +35,7 @@ class ExplorationRound:
 
 @dataclass(frozen=True)
 class Exploration:
-    """What came out, and how."""
+    """The result of the exploration and its rounds."""
 
     plan: Plan
     schedules: tuple[FusionSchedule, ...]
@@ -43,7 +43,7 @@ class Exploration:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """The paths that are in the plan, in the order in which they were found."""
+        """The paths in the plan, in the order in which they were found."""
         chosen = [found.chosen for found in self.rounds if found.chosen]
         return tuple(trial.path for trial in chosen if trial.schedule in self.schedules)
 
@@ -59,10 +59,10 @@ def explore(
     cutoff: float = CUTOFF,
     most_rounds: int = MOST_ROUNDS,
 ) -> Exploration:
-    """The plan after splitting critical buffers, the largest first, until no candidate for any of them saves RAM.
+    """The plan after splitting critical buffers, the largest first, until no candidate saves RAM.
 
-    `plain` leaves all but order and layout out of plans, as the paper does. A layer runs one way only: a path through
-    layers of an earlier one takes that one's place.
+    With `plain`, plans use order and layout only, as in the paper. A layer runs one way only: a path through layers of
+    an earlier one replaces that one.
 
     >>> from edgewright import samples, read_model
     >>> found = explore(read_model(samples.build("stahl_running_example")))
@@ -85,7 +85,7 @@ def explore(
                     break
                 further = with_schedule(schedules, rounds[-1].chosen.schedule)
                 plan, schedules = replan(alignment=words, schedules=further), further
-    except KeyboardInterrupt:  # what it has come to so far is a plan
+    except KeyboardInterrupt:  # the state so far is a valid plan
         is_whole = False
     if board is not None:
         plan = replan(board=board, alignment=alignment, schedules=schedules or None)
@@ -99,7 +99,7 @@ def _until_better(
     methods: Collection[str],
     cutoff: float,
 ) -> Iterator[ExplorationRound]:
-    """One critical buffer after the other, the largest first, up to the first that a path makes better."""
+    """Tries one critical buffer after the other, the largest first, until a path improves the plan."""
     known: set[tuple[FusionSchedule, ...]] = {tuple(schedules)}
     for buffer in _worth_splitting(plan, cutoff):
         tensors = [name for name, view in plan.views.items() if view.buffer == buffer]
@@ -115,13 +115,13 @@ def _until_better(
 
 
 def _preference(trial: Trial) -> tuple[int, int, int]:
-    """Least RAM first, then the shortest path with the fewest parts."""
+    """A sort key: least RAM first, then the shortest path with the fewest parts."""
     assert trial.peak_bytes is not None
     return trial.peak_bytes, len(trial.path.layers), trial.path.partition.parts
 
 
 def _worth_splitting(plan: Plan, cutoff: float) -> list[str]:
-    """The critical buffers, largest first, without those that are given or taken by the application."""
+    """The critical buffers, largest first, without inputs and outputs of the application."""
     network = plan.network
     given = [name for name in (*network.inputs, *network.outputs) if name not in network.constants]
     interface = {plan.views[name].buffer for name in given}

@@ -1,6 +1,6 @@
-"""Block-based path discovery (S 4.3.3): how a critical buffer can be split, by walking up and down from it.
+"""Block-based path discovery (S 4.3.3): how to split a critical buffer, by walking up and down from it.
 
-Each step of the discovery is a function from candidates to candidates, so that every list of the paper can be seen.
+Each step of the discovery maps candidates to candidates, so that every list in the paper can be inspected.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from ...network import Layer, Network
 from ...program import CHANNELS, COLUMNS, ROWS, FusionSchedule, Split, even_ends
 from .blocks import Block, Partition, Terminal, channel_runs, matches, overlaps, with_runs
 
-MOST_PARTS = 25  # along one axis; more rarely save more memory (S 4.3.3)
+MOST_PARTS = 25  # along one axis; more parts rarely save more memory (S 4.3.3)
 MOST_SQUARE = 5  # along each of two axes
 
 
 class TilingMethod(StrEnum):
     """The two ways of fused tiling."""
 
-    FFMT = "ffmt"  # parts of feature maps, their halo computed again
+    FFMT = "ffmt"  # parts of feature maps, with recomputed halos
     FDT = "fdt"  # parts of the channels
 
 
 @dataclass(frozen=True)
 class PathBlock:
-    """A layer of a path, the block that it becomes, and the tensor through which the path goes into it."""
+    """A layer of a path, the block it becomes, and the tensor by which the path enters it."""
 
     layer: str
     block: Block
@@ -36,7 +36,7 @@ class PathBlock:
 
 @dataclass(frozen=True)
 class Path:
-    """Layers that split a critical buffer: those that lead up to it, and those that lead on from it."""
+    """The layers that split a critical buffer: those before it and those after it."""
 
     critical: str
     partition: Partition
@@ -53,7 +53,8 @@ class Path:
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """The blocks of its layers between what splits and what recombines, where no layer does that by itself."""
+        """The blocks of its layers between split and recombination, except where a layer itself splits or
+        recombines."""
         found = [mapped.block for mapped in self.mapped]
         if not found:
             return ()
@@ -63,7 +64,7 @@ class Path:
 
     @property
     def label(self) -> str:
-        """As the paper writes paths: the CONCAT goes without saying."""
+        """The path in the paper's notation, which omits CONCAT."""
         return f"[{','.join(block.name for block in self.blocks if block is not Block.CONCAT)}]"
 
     def __str__(self) -> str:
@@ -72,7 +73,7 @@ class Path:
 
 @dataclass(frozen=True)
 class Discovery:
-    """The candidates for one critical buffer after each step; the last ones are to be evaluated."""
+    """The candidates for one critical buffer after each step; the last ones are evaluated."""
 
     proposed: tuple[Path, ...]
     upward: tuple[Path, ...]
@@ -81,7 +82,7 @@ class Discovery:
 
 
 def candidates(network: Network, buffer: str, methods: Collection[str] = tuple(TilingMethod)) -> list[Path]:
-    """The paths that split a tensor, each with one number of parts; none where it cannot be split.
+    """The paths that split a tensor, each with one number of parts; none if it cannot be split.
 
     >>> from edgewright import samples, read_model
     >>> net = read_model(samples.build("stahl_running_example"))
@@ -92,7 +93,7 @@ def candidates(network: Network, buffer: str, methods: Collection[str] = tuple(T
 
 
 def discover(network: Network, buffer: str, methods: Collection[str] = tuple(TilingMethod)) -> Discovery:
-    """Path discovery step by step. What the application gives or takes is never split."""
+    """Path discovery step by step. Inputs and outputs of the application are never split."""
     is_inner = buffer in network.producers and buffer not in network.outputs
     proposed = proposals(network, buffer, methods) if is_inner else ()
     upward = _each(network, proposed, _upward)
@@ -101,7 +102,8 @@ def discover(network: Network, buffer: str, methods: Collection[str] = tuple(Til
 
 
 def proposals(network: Network, buffer: str, methods: Collection[str] = tuple(TilingMethod)) -> tuple[Path, ...]:
-    """One empty path for each way to cut the buffer: N = 2 to 25 along each axis, 2x2 to 5x5 along rows and columns."""
+    """One empty path for each way to divide the buffer: N = 2 to 25 along each axis, 2x2 to 5x5 along rows and
+    columns."""
     wanted = known_methods(methods)
     shape = network.tensors[buffer].shape
     cuts: list[tuple[tuple[int, int], ...]] = []
@@ -114,7 +116,7 @@ def proposals(network: Network, buffer: str, methods: Collection[str] = tuple(Ti
 
 
 def known_methods(methods: Collection[str]) -> frozenset[TilingMethod]:
-    """The methods by name; an error for one that does not exist."""
+    """The methods by name; an error for unknown ones."""
     unknown = sorted(set(methods) - set(TilingMethod))
     if unknown:
         raise InputError(f"there is no tiling method '{unknown[0]}': choose from {', '.join(TilingMethod)}")
@@ -130,14 +132,14 @@ def _each(network: Network, paths: Iterable[Path], step: Callable[[Network, Path
 
 
 def _upward(network: Network, path: Path) -> Iterator[Path]:
-    """The versions of a path from where it begins to the critical buffer."""
+    """The versions of a path from its beginning to the critical buffer."""
     yield from (found for found in _climb(network, path, path.critical) if found.before)
 
 
 def _climb(network: Network, path: Path, tensor: str) -> Iterator[Path]:
-    """The path continued by what makes the tensor, unless others read that too.
+    """The path extended by the producer of the tensor, if it has no other reader.
 
-    A version is kept that stops before a layer with overlap: a shorter path may be better than one with a large halo.
+    A version that stops before a layer with overlap is kept: a shorter path may be better than one with a large halo.
     """
     layer = network.producers.get(tensor)
     is_straight = tensor == path.critical or network.sole_reader(tensor) is not None
@@ -153,7 +155,7 @@ def _climb(network: Network, path: Path, tensor: str) -> Iterator[Path]:
 
 
 def _leading(network: Network, layer: Layer, partition: Partition) -> Iterator[PathBlock]:
-    """What a layer can be whose output is partitioned, for each of its inputs."""
+    """The blocks for a layer whose output is partitioned, for each of its inputs."""
     for source in network.activations(layer):
         for block in matches(network, layer, source, partition):
             if any(leaves is partition.terminal for _, leaves in block.joins):
@@ -161,12 +163,12 @@ def _leading(network: Network, layer: Layer, partition: Partition) -> Iterator[P
 
 
 def _downward(network: Network, path: Path) -> Iterator[Path]:
-    """The versions of a path continued from the critical buffer to where it ends."""
+    """The versions of a path extended from the critical buffer to its end."""
     yield from (found for found in _descend(network, path, path.critical) if found.after)
 
 
 def _descend(network: Network, path: Path, tensor: str) -> Iterator[Path]:
-    """The path continued by what alone reads the tensor; versions are kept without overlap and without fan-in."""
+    """The path extended by the only reader of the tensor; versions without overlap and without fan-in are kept."""
     layer = network.sole_reader(tensor)
     mapped = _following(network, layer, tensor, path.partition) if layer else None
     if mapped is None or mapped.block is Block.FDTI or _is_overlapping(network, path, mapped):
@@ -180,7 +182,7 @@ def _descend(network: Network, path: Path, tensor: str) -> Iterator[Path]:
 
 
 def _following(network: Network, layer: Layer, source: str, partition: Partition) -> PathBlock | None:
-    """What a layer can be whose input is partitioned."""
+    """The blocks for a layer whose input is partitioned."""
     for block in matches(network, layer, source, partition):
         if any(enters is partition.terminal for enters, _ in block.joins):
             return PathBlock(layer.name, block, source)
@@ -192,9 +194,9 @@ def _is_overlapping(network: Network, path: Path, mapped: PathBlock) -> bool:
 
 
 def _pruned(network: Network, path: Path) -> Iterator[Path]:
-    """The path from the layer that reads least to the one that writes least; the shorter one of equals.
+    """The path from the layer that reads the least to the one that writes the least; the shorter one of equals.
 
-    It is dropped where nothing after the critical buffer is smaller: recombined, that would take as much again.
+    It is dropped if nothing after the critical buffer is smaller: recombining would need as much memory again.
     """
     starts = [_outside_bytes(network, path.before[at:]) for at in range(len(path.before))]
     first = max(at for at, size in enumerate(starts) if size == min(starts))
@@ -205,14 +207,14 @@ def _pruned(network: Network, path: Path) -> Iterator[Path]:
 
 
 def _outside_bytes(network: Network, part: Iterable[PathBlock]) -> int:
-    """Bytes of all that these layers read and do not compute."""
+    """Bytes of everything that these layers read and do not compute."""
     layers = [network.by_name[mapped.layer] for mapped in part]
     read = {name for layer in layers for name in network.activations(layer)}
     return sum(network.tensors[name].bytes for name in read - {layer.output for layer in layers})
 
 
 def schedule_of(network: Network, path: Path) -> FusionSchedule:
-    """The path as the planner takes it: its last layer is cut evenly, the others as that one needs."""
+    """The path as a schedule: its last layer is divided evenly, the others as that one requires."""
     last = path.mapped[-1]
     layer = network.by_name[last.layer]
     driven = network.tensors[last.source if last.block is Block.FDTI else layer.output].shape
@@ -222,7 +224,7 @@ def schedule_of(network: Network, path: Path) -> FusionSchedule:
 
 
 def _unit(network: Network, path: Path) -> int:
-    """What parts of the channels must be a multiple of, so that no channel is computed twice: groups stay whole."""
+    """The required multiple for parts of the channels, so that no channel is recomputed: groups stay whole."""
     unit = 1
     for mapped in path.mapped:
         layer = network.by_name[mapped.layer]

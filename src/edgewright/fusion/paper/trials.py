@@ -1,4 +1,4 @@
-"""Paths evaluated: the RAM that the network takes with each, as ordered and laid out by the planner."""
+"""Evaluates paths: the RAM of the network with each, as ordered and laid out by the planner."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ...network import Network
 from ...program import FusionSchedule
 from .paths import Path, schedule_of
 
-MANY = 20_000  # candidates times layers, from where starting processes pays
+MANY = 20_000  # candidates times layers; beyond it parallel processes pay
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A candidate and the RAM that a plan with it takes; None where the planner refuses it, and why."""
+    """A candidate and the RAM of its plan; None if the planner refuses it, and why."""
 
     path: Path
     schedule: FusionSchedule
@@ -34,7 +34,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class TrialEvaluator:
-    """What stays the same from trial to trial."""
+    """Evaluates candidate paths of one network with fixed planning options."""
 
     network: Network
     techniques: Techniques
@@ -47,7 +47,7 @@ class TrialEvaluator:
         return cls(network, replace(techniques, pulled=pulled), alignment)
 
     def tried_all(self, chosen: Sequence[FusionSchedule], paths: Sequence[Path]) -> list[Trial]:
-        """All paths, each beside what was chosen before; over several processes where there are many."""
+        """Evaluates all paths, each added to the earlier choices; in parallel if there are many."""
         ordered = sorted(paths, key=lambda path: (*_lane(path), path.partition.parts))
         lanes = [list(lane) for _, lane in groupby(ordered, key=_lane)]
         is_worth_it = len(paths) * len(self.network.layers) >= MANY
@@ -57,7 +57,7 @@ class TrialEvaluator:
         return [trial for trials in found for trial in trials]
 
     def tried_along(self, chosen: Sequence[FusionSchedule], lane: Sequence[Path]) -> list[Trial]:
-        """One path with more and more parts, until more change nothing: its buffer is out of the peak (S 4.3.3)."""
+        """Evaluates one path with more and more parts, until its buffer no longer sets the peak (S 4.3.3)."""
         trials: list[Trial] = []
         for path in lane:
             trial, is_critical = self._tried(chosen, path)
@@ -68,7 +68,7 @@ class TrialEvaluator:
         return trials
 
     def _tried(self, chosen: Sequence[FusionSchedule], path: Path) -> tuple[Trial, bool]:
-        """The path evaluated, and whether its critical buffer still makes the peak."""
+        """The evaluated path, and whether its critical buffer still sets the peak."""
         schedule = schedule_of(self.network, path)
         try:
             found = lay_out(self.network, self.techniques, self.alignment, with_schedule(chosen, schedule))
@@ -79,13 +79,13 @@ class TrialEvaluator:
         return Trial(path, schedule, found.peak), root in critical(layout, found.placement)
 
     def without_weights(self) -> TrialEvaluator:
-        """The same for another process: planning asks which tensors are constant, never for their values."""
+        """A copy for other processes: planning needs to know which tensors are constant, not their values."""
         nothing = dict.fromkeys(self.network.constants, np.empty(0))
         return replace(self, network=replace(self.network, constants=nothing))
 
 
 def with_schedule(chosen: Sequence[FusionSchedule], schedule: FusionSchedule) -> tuple[FusionSchedule, ...]:
-    """The schedules with one more, less those that it shares layers with."""
+    """The schedules with one more, without those that share layers with it."""
     return (*(other for other in chosen if not set(other.layers) & set(schedule.layers)), schedule)
 
 

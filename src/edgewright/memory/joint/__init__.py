@@ -1,1 +1,1 @@
-"""One layout for the plans of a deployment on one device: conflicts between their buffers, addresses, memories."""
+"""A common layout for the plans of a deployment on one device: conflicts between buffers, addresses, memories."""

@@ -1,8 +1,8 @@
-"""Which buffers of a deployment conflict, that is may be in use together: it follows from relations and FIFOs.
+"""Finds which buffers of a deployment conflict, that is, may be in use together, from relations and FIFOs.
 
-A buffer of a plan is in use from its first stage to its last. A tensor that parts of several networks hand over is a
-single buffer, which stays in use in between. A FIFO that is kept, or a buffer of the firmware, may be in use always.
-All parts are on one device, have plans, and one worker each.
+A buffer of a plan is in use from its first stage to its last. A tensor passed between parts is a single buffer that
+stays in use in between. A FIFO that is kept, or a buffer of the firmware, is always in use. All parts are on one
+device, have plans, and have one worker each.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Key = tuple[str, str]  # a part, and a buffer of its plan
 
 @dataclass(frozen=True, slots=True)
 class BufferUse:
-    """A buffer of a part's plan, and the stages during which it is in use."""
+    """A buffer of a part's plan, and the stages in which it is in use."""
 
     part: str
     buffer: str
@@ -40,20 +40,20 @@ class JointBuffer:
     name: str
     size: int
     uses: tuple[BufferUse, ...] = ()
-    during: frozenset[str] = frozenset()  # parts during whose whole runs it is in use
-    is_waiting: bool = False  # between the runs of the parts that use it
+    during: frozenset[str] = frozenset()  # parts during whose complete runs it is in use
+    is_waiting: bool = False  # in use between the runs of its parts
     is_always: bool = False
-    fifo: Fifo | None = None  # of a slot; with uses, the only one, which is a buffer of both parts
-    planned: int | None = None  # its address in the plan of the one part that uses it
+    fifo: Fifo | None = None  # for a slot or ring; with uses, the only slot, which is a buffer of both parts
+    planned: int | None = None  # its address in the plan of the only part that uses it
 
 
 def slot_buffer(fifo: Fifo, number: int = 0) -> str:
-    """The name of the buffer that is a slot, or the ring."""
+    """The name of the buffer of a slot or a ring."""
     return f"{fifo.name}[{f'{fifo.rows} of {fifo.frame_rows} rows' if fifo.rows else number}]"
 
 
 def last_use(plan: Plan, tensors: Sequence[str]) -> int:
-    """The last stage that reads these inputs, or anything that lies in their memory, or writes there."""
+    """The last stage that reads these inputs or touches their memory."""
     buffers = {plan.views[tensor].buffer for tensor in tensors}
     last = 0
     for number, stage in enumerate(plan.program.stages):
@@ -66,7 +66,7 @@ def last_use(plan: Plan, tensors: Sequence[str]) -> int:
 
 @dataclass(frozen=True)
 class JointProblem:
-    """The buffers of a deployment whose parts have plans, and the conflicts between them."""
+    """The buffers of a deployment whose parts have plans, and their conflicts."""
 
     deployment: Deployment
     _liveness: dict[str, Liveness] = field(init=False, default_factory=dict, compare=False)
@@ -101,16 +101,17 @@ class JointProblem:
         return tuple(found)
 
     def _tensors(self, fifo: Fifo) -> tuple[Key, ...]:
-        """The FIFO's tensor as each part knows it that has it in its plan, its producer first: (part, tensor)."""
+        """The FIFO's tensor in each part's plan, the producer first: (part, tensor)."""
         ends = [(name, self.deployment.part_named[name].own(fifo)) for name in fifo.ends if name != OUTSIDE]
         return tuple((name, tensor) for name, tensor in ends if tensor in self.plans[name].views)
 
     def _keys(self, fifo: Fifo) -> tuple[Key, ...]:
-        """The buffers in which the plans of these parts have it."""
+        """The buffers that hold it in the plans of these parts."""
         return tuple((name, self.plans[name].views[tensor].buffer) for name, tensor in self._tensors(fifo))
 
     def _is_fixed(self, fifo: Fifo) -> bool:
-        """Whether what crosses lies at one address, in a buffer of each side that holds no other end."""
+        """Whether the transferred tensor has one fixed address, in a buffer of each side that holds no other input or
+        output."""
         return fifo.slots == 1 and len(fifo.readers) == 1 and all(self._has_own(*end) for end in self._tensors(fifo))
 
     def _has_own(self, part: str, tensor: str) -> bool:
@@ -122,7 +123,7 @@ class JointProblem:
         return is_dense and size == network.tensors[tensor].bytes and view.buffer not in others
 
     def _slot_uses(self, fifo: Fifo) -> Iterator[BufferUse]:
-        """The stages of each side; a reader that pulls rows out of a ring knows it by no name."""
+        """The stages of each side; a reader that pulls rows from a ring has no tensor for it."""
         for part, name in self._keys(fifo):
             buffer = self.plans[part].buffer_named[name]
             is_pulled = fifo.rows and part != fifo.source
@@ -137,7 +138,7 @@ class JointProblem:
         return JointBuffer(joined, size, uses, is_waiting=len(keys) > 1, is_always=is_kept, planned=planned)
 
     def graph(self, buffers: tuple[JointBuffer, ...]) -> ConflictGraph:
-        """The conflict graph over all buffers: the layout problem."""
+        """The conflict graph over all buffers, which is the layout problem."""
         alignment = max(plan.alignment for plan in self.plans.values())
         sizes = {buffer.name: align_up(buffer.size, alignment) for buffer in buffers}
         conflicting, gaps = set(), {}
@@ -145,7 +146,7 @@ class JointProblem:
             causes = list(self.causes(x, y))
             if causes:
                 conflicting.add((x.name, y.name))
-            match causes:  # of one cause, and no other: how far the two may share bytes all the same
+            match causes:  # a single cause may allow the two to overlap partly
                 case [None]:
                     gap = self._gap_of_preemption(x, y, sizes, alignment)
                 case [(one, two)]:
@@ -157,8 +158,8 @@ class JointProblem:
         return ConflictGraph(sizes, frozenset(conflicting), gaps, alignment)
 
     def causes(self, x: JointBuffer, y: JointBuffer) -> Iterator[tuple[BufferUse, BufferUse] | None]:
-        """Why the two buffers conflict: pairs of uses. Two uses by one part are left to its plan, which knows how they
-        may share."""
+        """The pairs of uses that make the two buffers conflict. Two uses by one part are left to its plan, which knows
+        how they may overlap."""
         if x.is_always or y.is_always or (x.is_waiting and y.is_waiting):
             yield None
             return
@@ -170,7 +171,7 @@ class JointProblem:
                     return
         for one, other in ((x, y), (y, x)):
             parts = {use.part for use in other.uses}
-            is_frame = one.fifo is not None or other.fifo is not None  # which waits between runs
+            is_frame = one.fifo is not None or other.fifo is not None  # a frame waits between runs
             if any(self._is_in_use_beside(name, use, is_frame) for name in one.during for use in other.uses):
                 yield None
             if one.is_waiting and (other.during or not parts <= {use.part for use in one.uses}):
@@ -186,15 +187,15 @@ class JointProblem:
                     yield None
 
     def _is_in_use_beside(self, part: str, use: BufferUse, is_frame: bool) -> bool:
-        """Whether a buffer is in use while a part runs; one that the part may interrupt only as far as it is alive at
-        points of interruption."""
+        """Whether a buffer is in use while a part runs. If that part may only interrupt the buffer's owner, this counts
+        its live bytes at preemption points."""
         points = None if is_frame else self._points(part, use.part)
         if points is None:
             return self.deployment.may_meet(part, use.part)
         return use.buffer in self.spans(use.part, points)
 
     def _points(self, high: str, low: str) -> InterruptionPoints | None:
-        """Where the first part may interrupt the second, if it may nowhere else run beside it."""
+        """The points at which the first part may interrupt the second, if it can run beside it nowhere else."""
         relation = self.deployment.concurrency(high, low) if high != low else None
         is_high = relation is not None and relation.kind is RelationKind.PREEMPTS and relation.parts[0] == high
         return relation.points if relation is not None and is_high else None
@@ -203,7 +204,7 @@ class JointProblem:
         return any(self.deployment.may_meet(a, b) for a in some for b in others)
 
     def _slot_causes(self, slot: JointBuffer, own: JointBuffer) -> Iterator[tuple[BufferUse, BufferUse] | None]:
-        """Why a part's buffer meets the only slot: while it is in use, and when the producer may fill it again."""
+        """Why a part's buffer conflicts with the only slot: while it is in use, and when the producer may refill it."""
         assert slot.fifo is not None
         for ours in own.uses:
             for use in slot.uses:
@@ -215,9 +216,9 @@ class JointProblem:
                 yield None
 
     def _take_turns(self, a: BufferUse, b: BufferUse) -> bool:
-        """Whether the use of `b` ends before its part releases the only slot that the part of `a` fills.
+        """Whether `b` is no longer used when its part releases the only slot that the part of `a` fills.
 
-        The two buffers are never in use together then, except while rows cross in a ring: the last stage of the
+        The two buffers are then never in use together, except while rows cross in a ring: the last stage of the
         producer runs beside the first of the reader.
         """
         return any(
@@ -247,7 +248,7 @@ class JointProblem:
     def _gap_of_preemption(
         self, x: JointBuffer, y: JointBuffer, sizes: Mapping[str, int], alignment: int
     ) -> tuple[int, int] | None:
-        """The gaps at which the two buffers may overlap because the shared bytes of one are dead whenever it is
+        """The distances at which two buffers may overlap because the shared bytes of one are dead whenever it is
         interrupted."""
         for low, high in ((x, y), (y, x)):
             is_simple = low.fifo is None and high.fifo is None and not (low.is_always or high.is_always)
@@ -266,14 +267,14 @@ class JointProblem:
         return None
 
     def spans(self, part: str, points: InterruptionPoints) -> Mapping[str, Span]:
-        """The bytes of each of the part's buffers that are live at these points."""
+        """The live bytes of each of the part's buffers at these points."""
         if (part, points) not in self._spans:
             live = self._liveness.setdefault(part, Liveness(self.plans[part]))
             self._spans[part, points] = live.spans(points)
         return self._spans[part, points]
 
     def _handed_over(self) -> dict[Key, Key]:
-        """Of each buffer whose bytes are handed over as others: the first of them."""
+        """For each buffer that continues another buffer's bytes, the first of them."""
         first: dict[Key, Key] = {}
         for fifo in self.deployment.shared:
             for part, tensor in self._tensors(fifo):
@@ -286,7 +287,7 @@ class JointProblem:
         return first
 
     def _check_dense(self, part: str, tensor: str) -> None:
-        """Raises an error where a tensor is handed over that does not lie densely in a buffer."""
+        """Raises an error if a transferred tensor does not lie densely in a buffer."""
         view = self.plans[part].views[tensor]
         strides = self.plans[part].network.tensors[tensor].strides
         if view.window is not None or view.offset or view.strides != strides:
@@ -294,11 +295,10 @@ class JointProblem:
 
 
 def trailing(plan: Plan, x: str, y: str, alignment: int) -> tuple[int, int] | None:
-    """The gaps (x below y, y below x) at which two buffers of a plan may share bytes; None where they may not.
+    """The distances (x below y, y below x) at which two buffers of a plan may share bytes; None if they may not.
 
-    A plan lets them share where an output trails its dying input: at its own distance, further into the direction of
-    the sweep, and as close as the stage allows. Those that come and go with the same stages share by their calls, which
-    are known where a stage is all that they live for.
+    An output may overlap its dying input at the plan's distance, further in the direction of the sweep, and as close as
+    the stage allows. Buffers that live and die within the same stage overlap according to the calls that need them.
     """
     one, two = plan.buffer_named[x], plan.buffer_named[y]
     if one.memory != two.memory or not (one.offset < two.end and two.offset < one.end):
@@ -322,6 +322,6 @@ def trailing(plan: Plan, x: str, y: str, alignment: int) -> tuple[int, int] | No
 
 
 def _own_ends(plan: Plan) -> tuple[list[str], list[str]]:
-    """The inputs and outputs that lie in memory."""
+    """The inputs and outputs that lie in the plan's own memory."""
     network = plan.network
     return [x for x in network.inputs if x in plan.views], [x for x in network.outputs if x in plan.views]

@@ -1,4 +1,4 @@
-"""One layout for the buffers of all plans of a deployment, and the deployment with its plans at these addresses."""
+"""One layout for the buffers of all plans of a deployment, and the deployment with these addresses."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ ARENA = "ram"  # the common memory
 
 @dataclass(frozen=True)
 class JointLayout:
-    """Where everything lies. The problem's own plans still have the addresses that they were planned with."""
+    """The addresses of all buffers. The plans of `problem` keep the addresses that they were planned with."""
 
     problem: JointProblem
     buffers: tuple[JointBuffer, ...]
     graph: ConflictGraph
     placement: Placement
-    homes: Mapping[str, str] = field(default_factory=dict)  # the memory of each buffer, where there are named ones
+    homes: Mapping[str, str] = field(default_factory=dict)  # the memory of each buffer, if memories are named
     memories: tuple[str, ...] = (ARENA,)  # the fastest first
 
     @cached_property
     def deployment(self) -> Deployment:
-        """The deployment with its arenas, in which every plan has the common addresses."""
+        """The deployment with its arenas, and every plan at the common addresses."""
         deployment = self.problem.deployment
         plans = {name: self._moved(name, plan) for name, plan in deployment.plans.items()}
         device = deployment.workers[0].device
@@ -74,14 +74,14 @@ class JointLayout:
 
     @cached_property
     def setters(self) -> tuple[str, ...]:
-        """The networks, and buffers of the firmware, that determine the size of the arena: one of them must shrink
-        first."""
+        """The networks, and firmware buffers, that determine the arena's size: one of them must shrink before it
+        can."""
         parts = self.problem.deployment.part_named
         return tuple(sorted({parts[name].owner if name in parts else name for name in self.exceeding()}))
 
     def exceeding(self, limit: int | None = None, among: Collection[str] | None = None) -> tuple[str, ...]:
-        """Parts, and buffers of the firmware, that take more than the limit, or all of an arena, with those that are
-        not `among` the given ones: without any one of them the others take less."""
+        """The parts, and firmware buffers, that need more than the limit, or fill an arena together with those outside
+        `among`."""
         names: list[str] = []
         for memory, size in self.arenas.items():
             here = self.graph.part(frozenset(name for name in self.graph.sizes if self.home(name) == memory))
@@ -94,11 +94,11 @@ class JointLayout:
         users = {name: self._users(buffers[name]) for name in piece.sizes}
 
         def exceeds(those: frozenset[str]) -> bool:
-            """Slots depend on all partitions, a tensor that is handed over lies in memory with each of its networks."""
+            """Slots depend on all partitions; a tensor that is passed on is in memory with each of its networks."""
             own = (n for n in users if (users[n] <= those if buffers[n].fifo is not None else users[n] & those))
             graph = piece.part(frozenset(own))
             if max((self._ends[name] for name in graph.sizes), default=0) <= limit:
-                return False  # as it lies
+                return False  # the current layout
             for effort in (LayoutEffort.QUICK, LayoutEffort.NORMAL):
                 placement = place(graph, buffers, self.problem.plans, 0, effort)
                 if placement.peak <= limit or placement.bound > limit:
@@ -119,16 +119,16 @@ class JointLayout:
 
     @staticmethod
     def _users(buffer: JointBuffer) -> frozenset[str]:
-        """The parts that a buffer is of, or the buffer itself where it is the firmware's."""
+        """The parts that use a buffer, or the buffer itself if it belongs to the firmware."""
         parts = frozenset(use.part for use in buffer.uses)
         return parts or (buffer.during if buffer.fifo is not None else frozenset({buffer.name}))
 
     def at(self, name: str) -> int:
-        """Where a buffer begins in its arena."""
+        """The address of a buffer in its arena."""
         return self.placement.offsets[name]
 
     def home(self, name: str) -> str:
-        """The memory that a buffer lies in."""
+        """The memory of a buffer."""
         return self.homes.get(name, ARENA)
 
     def _arena(self, memory: str, size: int) -> ArenaLayout:
@@ -146,9 +146,9 @@ class JointLayout:
         )
 
     def _moved(self, part: str, plan: Plan) -> Plan:
-        """The plan with its buffers at their common addresses; tensors in slots have a memory of their own each.
+        """The plan with its buffers at their common addresses; each tensor in slots has its own memory.
 
-        One that crosses row by row lies in its ring.
+        A tensor that crosses row by row lies in its ring.
         """
         found = {use.buffer: buffer.name for buffer in self.buffers for use in buffer.uses if use.part == part}
         slots: dict[str, str] = {}
@@ -176,11 +176,11 @@ class JointLayout:
 
 
 def lay_out_jointly(deployment: Deployment, effort: LayoutEffort = LayoutEffort.NORMAL) -> JointLayout:
-    """The smallest arena for the plans of a deployment. Networks without conflicts stay at their plans' addresses."""
+    """The smallest arena for the plans of a deployment. Networks without conflicts keep their plans' addresses."""
     problem = JointProblem(deployment)
     buffers = problem.buffers()
     graph = problem.graph(buffers)
-    # What a network that runs as a whole needs by itself, all need together.
+    # A network that runs alone needs its whole plan, and so do all together.
     whole = [name for name in problem.plans if len(deployment.parts_of(deployment.part_named[name].owner)) == 1]
     bound = max((problem.plans[name].bound_bytes for name in whole), default=0)
     placement = place(graph, {b.name: b for b in buffers}, problem.plans, bound, effort)
@@ -188,7 +188,7 @@ def lay_out_jointly(deployment: Deployment, effort: LayoutEffort = LayoutEffort.
 
 
 def proven(layout: JointLayout) -> JointLayout:
-    """The layout, proven least or made smaller where a longer search can."""
+    """The layout, proven optimal or improved by a longer search if possible."""
     if layout.is_optimal or layout.homes:
         return layout
     longer = lay_out_jointly(layout.problem.deployment, LayoutEffort.THOROUGH)
@@ -196,7 +196,7 @@ def proven(layout: JointLayout) -> JointLayout:
 
 
 def layout_of(deployment: Deployment, memories: Collection[str]) -> JointLayout:
-    """The layout that the plans and arenas of a deployment state, in these memories or in one common arena."""
+    """The layout stored in a deployment's plans and arenas, in these memories or in one common arena."""
     problem = JointProblem(deployment)
     buffers = problem.buffers()
     places = {
@@ -225,7 +225,7 @@ def layout_of(deployment: Deployment, memories: Collection[str]) -> JointLayout:
 
 
 def with_buffers(plan: Plan, buffers: tuple[Buffer, ...]) -> Plan:
-    """The plan with other buffers, and the peak that these come to."""
+    """The plan with other buffers, and the resulting peak."""
     changed = replace(plan, buffers=tuple(sorted(buffers, key=lambda b: (b.first, b.offset, b.name))))
     peak = sum(changed.arenas.values())
     return replace(changed, peak_bytes=peak, bound_bytes=min(plan.bound_bytes, peak), savings=())

@@ -1,4 +1,5 @@
-"""Which bytes of a plan's buffers are live where its part may be interrupted: at ends of stages and between rows."""
+"""The live bytes of a plan's buffers at the points where its part may be interrupted: ends of stages, and between
+rows."""
 
 from __future__ import annotations
 
@@ -16,23 +17,23 @@ Span = tuple[int, int]  # bytes of a buffer
 
 @dataclass(frozen=True)
 class Liveness:
-    """Which bytes of a plan's buffers are alive where it may be interrupted."""
+    """The bytes of a plan's buffers that are live at preemption points."""
 
     plan: Plan
 
     @property
     def stage_ends(self) -> InterruptionPoints:
-        """The ends of all stages but the last."""
+        """The ends of all stages except the last."""
         return InterruptionPoints(frozenset(range(len(self.plan.program.stages) - 1)))
 
     @property
     def points(self) -> InterruptionPoints:
-        """The ends of stages, and all turns of stages that have several."""
+        """The ends of stages, and all turns of stages with several turns."""
         rows = frozenset((n, turn) for n, turns in self._divided.items() for turn in range(len(turns)))
         return InterruptionPoints(self.stage_ends.after, rows)
 
     def spans(self, points: InterruptionPoints) -> Mapping[str, Span]:
-        """Of each buffer the bytes that are alive at one of the points, with all between them."""
+        """For each buffer, the span of bytes that are live at any of the points."""
         found: dict[str, Span] = {}
         alive = [{b.name: (0, b.size) for b in self.plan.buffers if b.first <= n < b.last} for n in points.after]
         for spans in (*alive, *(self._rows[place] for place in points.rows)):
@@ -43,7 +44,7 @@ class Liveness:
 
     @cached_property
     def _divided(self) -> Mapping[int, Sequence[Sequence[Step]]]:
-        """The turns of each stage that has several."""
+        """The turns of each stage with several turns."""
         stages = enumerate(self.plan.program.stages)
         found = {
             n: list(self.plan.program.turns(stage))
@@ -54,13 +55,13 @@ class Liveness:
 
     @cached_property
     def _rows(self) -> Mapping[tuple[int, int], Mapping[str, Span]]:
-        """By (stage, turn): what is alive after the turn."""
+        """The bytes live after each turn, by (stage, turn)."""
         return {
             (n, turn): spans for n, turns in self._divided.items() for turn, spans in enumerate(self._stage(n, turns))
         }
 
     def _stage(self, n: int, turns: Sequence[Sequence[Step]]) -> Iterator[Mapping[str, Span]]:
-        """After each turn: outputs as far as they are written, inputs that die here as far as they are to be read."""
+        """The bytes live after each turn: the written part of outputs, the unread part of inputs that die here."""
         sums = {sums_name(name) for name in self.plan.program.partial(self.plan.program.stages[n])}
         tensors = {view.buffer for view in self.plan.views.values()}
         held = [b for b in self.plan.buffers if b.first <= n <= b.last and b.name in tensors | sums]
@@ -70,7 +71,8 @@ class Liveness:
             yield {name: (low, high) for name, (low, high) in spans.items() if low < high}
 
     def _progress(self, buffer: Buffer, n: int, turns: Sequence[Sequence[Step]]) -> Sequence[Span]:
-        """What is alive of a buffer after each turn; all of it, unless it holds one tensor that goes row by row."""
+        """The live bytes of a buffer after each turn; all of it, unless it holds one tensor that is processed row by
+        row."""
         network, stage, whole = self.plan.network, self.plan.program.stages[n], [(0, buffer.size)] * len(turns)
         inside = [name for name, view in self.plan.views.items() if view.buffer == buffer.name]
         if len(inside) != 1 or not self._is_by_rows(inside[0]):
@@ -92,7 +94,7 @@ class Liveness:
         return has_rows(tensor.shape) and view.window is None and not view.tiled and view.strides == tensor.strides
 
     def _first_read(self, turn: Sequence[Step], name: str) -> int:
-        """The first row of a tensor that a turn reads; one beyond all where it reads none."""
+        """The first row of a tensor that a turn reads; beyond the last if it reads none."""
         found = [self.plan.network.tensors[name].shape[ROWS]]
         for step in turn:
             layer = self.plan.network.by_name[step.layer]

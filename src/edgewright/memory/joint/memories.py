@@ -1,5 +1,5 @@
-"""A joint layout in named memories: in the first that holds all of it, or else divided, the busiest buffers in the
-fastest.
+"""A joint layout in named memories: all in the first memory if it fits, else divided, with the busiest buffers in the
+fastest memory.
 
 Networks without conflicts can use the same memory at different times, so each component of the conflict graph is placed
 as if all memories were free.
@@ -19,7 +19,7 @@ from .placing import grouped_by_calls
 
 
 def in_memories(layout: JointLayout, memories: Mapping[str, int]) -> JointLayout:
-    """The layout in these memories (name and bytes, the fastest first); `Infeasible` where they do not hold it."""
+    """The layout in these memories (name and bytes, the fastest first); raises Infeasible if they do not hold it."""
     unit = layout.graph.alignment
     rooms = {name: size // unit * unit for name, size in memories.items()}
     whole = next((name for name, room in rooms.items() if layout.peak_bytes <= room), None)
@@ -44,11 +44,11 @@ def in_memories(layout: JointLayout, memories: Mapping[str, int]) -> JointLayout
 
 
 def traffic_of(layout: JointLayout) -> Mapping[str, int]:
-    """Bytes that one run of every network writes to each buffer and reads from it: what it gains from a fast memory."""
+    """Bytes that one run of every network writes to and reads from each buffer: its benefit from a fast memory."""
     own = {name: _plan_traffic(plan) for name, plan in layout.problem.plans.items()}
     found = {b.name: sum(own[use.part][use.buffer] for use in b.uses) for b in layout.buffers}
     for buffer in layout.buffers:
-        if buffer.fifo is not None:  # each frame lies in one of its slots
+        if buffer.fifo is not None:  # each frame uses one of the slots
             size = layout.problem.deployment.tensor(buffer.fifo).bytes
             found[buffer.name] = len(buffer.fifo.ends) * size // buffer.fifo.slots
     return found
@@ -66,7 +66,7 @@ def _plan_traffic(plan: Plan) -> Counter[str]:
 def _spread(
     layout: JointLayout, piece: ConflictGraph, rooms: Mapping[str, int], traffic: Mapping[str, int]
 ) -> tuple[Mapping[str, int], Mapping[str, str]]:
-    """Where the buffers of a component begin, and in which memory; what shares bytes by calls stays together."""
+    """The memory and address of each buffer of a component; buffers that share bytes between calls stay together."""
     buffers = {buffer.name: buffer for buffer in layout.buffers}
     groups, inside = grouped_by_calls(piece, buffers)
     weight = dict.fromkeys(groups.sizes, 0)

@@ -1,4 +1,4 @@
-"""Addresses for the buffers of several plans: what a plan shares by its own calls stays shared."""
+"""Addresses for the buffers of several plans; buffers that share bytes between calls of a stage keep their distance."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def place(
     bound: int,
     effort: LayoutEffort,
 ) -> Placement:
-    """The placement of each component of the graph; one that belongs to a single plan stays as it was planned."""
+    """The placement of each component of the graph; a component of a single plan keeps its addresses."""
     offsets: dict[str, int] = {}
     peak, methods = 0, []
     for piece in sorted(components(graph), key=lambda piece: -sum(piece.sizes.values())):
@@ -44,7 +44,7 @@ def place(
 def _placed_together(
     graph: ConflictGraph, buffers: Mapping[str, JointBuffer], bound: int, effort: LayoutEffort
 ) -> Placement:
-    """The placement of a component. Buffers of one plan that share bytes by calls inside a stage stay as they lie."""
+    """The placement of a component. Buffers that share bytes between calls of a stage keep their distance."""
     whole, home = grouped_by_calls(graph, buffers)
     found = place_graph(whole, bound=bound, effort=effort)
     return replace(found, offsets={name: found.offsets[first] + at for name, (first, at) in home.items()})
@@ -53,8 +53,7 @@ def _placed_together(
 def grouped_by_calls(
     graph: ConflictGraph, buffers: Mapping[str, JointBuffer]
 ) -> tuple[ConflictGraph, Mapping[str, tuple[str, int]]]:
-    """The graph in which buffers that share bytes by their calls are one; of each buffer, the first of its group and
-    the offset from it."""
+    """The graph with such buffers merged; for each buffer, the first of its group and the offset from it."""
     home: dict[str, tuple[str, int]] = {}
     sizes: dict[str, int] = {}
     starts = {name: buffers[name].planned or 0 if _life(buffers[name]) else 0 for name in graph.sizes}
@@ -74,7 +73,7 @@ def grouped_by_calls(
 
 
 def _life(buffer: JointBuffer) -> tuple[str, int, int] | None:
-    """The part that alone uses the buffer, and from which stage to which."""
+    """The only part that uses the buffer, and the stages from which to which."""
     if len(buffer.uses) != 1 or buffer.is_always:
         return None
     return buffer.uses[0].part, buffer.uses[0].first, buffer.uses[0].last
@@ -83,9 +82,9 @@ def _life(buffer: JointBuffer) -> tuple[str, int, int] | None:
 def _around_the_largest(
     graph: ConflictGraph, buffers: Mapping[str, JointBuffer], plans: Mapping[str, Plan]
 ) -> Placement | None:
-    """The largest plan as it was laid out alone, and the others around it: as blocks, or buffer by buffer.
+    """The largest plan as it was laid out alone, with the others around it, as blocks or buffer by buffer.
 
-    So everything that it shares by its calls stays shared. None where buffers belong to several parts, or none.
+    This keeps its overlaps between calls. None if buffers belong to several parts, or to none.
     """
     own: dict[str, dict[str, int]] = {}
     for name in graph.sizes:
@@ -101,8 +100,8 @@ def _around_the_largest(
 
 
 def is_conflict_free(graph: ConflictGraph, buffers: Mapping[str, JointBuffer], placement: Placement) -> bool:
-    """Whether conflicting buffers do not overlap. Buffers that share bytes by calls inside a stage may, unless they are
-    kept."""
+    """Whether conflicting buffers do not overlap. Buffers that share bytes between calls of a stage may, unless they
+    are kept."""
     return all(
         _life(buffers[x]) is not None and _life(buffers[x]) == _life(buffers[y])
         for x, y in conflicts(graph.problem(), placement)
@@ -112,8 +111,8 @@ def is_conflict_free(graph: ConflictGraph, buffers: Mapping[str, JointBuffer], p
 def _stacked_blocks(
     graph: ConflictGraph, there: Mapping[str, int], blocks: Sequence[Mapping[str, int]]
 ) -> dict[str, int]:
-    """Places the blocks one after the other, each as a whole at the lowest address where it overlaps no conflicting
-    buffer. Blocks move by multiples of the alignment, which scratch needs more of than other buffers."""
+    """Places the blocks one after the other, each at the lowest address where it overlaps no conflicting buffer. Blocks
+    move by multiples of the alignment, and scratch needs a larger alignment than other buffers."""
     placed = dict(there)
     for block in blocks:
         near = [(mine, other) for mine in block for other in placed if graph.meets(mine, other)]
@@ -137,7 +136,7 @@ def _peak(graph: ConflictGraph, offsets: Mapping[str, int]) -> int:
 
 
 def _as_planned(piece: ConflictGraph, buffers: Mapping[str, JointBuffer]) -> Placement | None:
-    """The addresses that one plan has for these buffers; None where others use them, or some are kept from others."""
+    """The addresses of these buffers in their only plan; None if others use them, or if some are kept from others."""
     offsets = {name: at for name in piece.sizes if (at := buffers[name].planned) is not None}
     if len(offsets) < len(piece.sizes) or len({buffers[name].uses[0].part for name in offsets}) > 1:
         return None

@@ -1,4 +1,4 @@
-"""Addresses for buffers with lifetimes in the least memory, with proof. Which buffers there are is decided above."""
+"""Addresses for buffers with lifetimes in the least memory, with proof."""
 
 from edgewright.memory.layout.bound import critical, lower_bound
 from edgewright.memory.layout.csv import read_csv, write_csv

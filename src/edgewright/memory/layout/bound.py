@@ -1,4 +1,4 @@
-"""What no layout can beat: the bytes that are live at once. Also which buffers make the peak."""
+"""Lower bounds: the bytes that are live at once, and the buffers that determine the peak."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from edgewright.memory.layout.problem import Item, LayoutProblem, Placement, ali
 
 @dataclass(frozen=True)
 class TightestMoment:
-    """The moment at which memory is tightest: `size` bytes are needed by `items`, which are alive at `time`."""
+    """The moment that needs the most memory: `size` bytes for `items`, which are live at `time`."""
 
     time: int
     size: int
@@ -17,12 +17,12 @@ class TightestMoment:
 
 
 def lower_bound(problem: LayoutProblem) -> int:
-    """A peak that no placement can be below: the most bytes live at once, less what special pairs can share."""
+    """A lower bound of the peak: the most bytes live at once, less what special pairs can share."""
     return tightest(problem).size
 
 
 def tightest(problem: LayoutProblem) -> TightestMoment:
-    """The moment that demands the most memory. Only starts need a look: between them buffers merely die."""
+    """The moment that needs the most memory. Only starts of lifetimes can be such moments."""
     shared = _most_shared(problem)
     pads = {i.name: -i.size % problem.alignment for i in problem.items}
     best = TightestMoment(0, 0, ())
@@ -43,10 +43,10 @@ def tightest(problem: LayoutProblem) -> TightestMoment:
 
 
 def _union(alive: list[Item], pads: dict[str, int], shared: dict[str, dict[str, int]]) -> int:
-    """Bytes that `alive` cover at least, were they all rounded up; the pad of the topmost is not needed.
+    """The least bytes that `alive` cover together, rounded up; padding above the topmost is not needed.
 
-    The union of any subset is at least its sizes less its pairwise intersections (Bonferroni); so buffers that
-    share more than they bring are left out of the sum.
+    The union of any subset is at least its sizes less its pairwise intersections (Bonferroni), so buffers that share
+    more than they add are left out.
     """
     names = {i.name for i in alive}
     worth = {
@@ -64,7 +64,7 @@ def _union(alive: list[Item], pads: dict[str, int], shared: dict[str, dict[str, 
 
 
 def _most_shared(problem: LayoutProblem) -> dict[str, dict[str, int]]:
-    """For every special pair, the most bytes the two can have in common at any allowed distance."""
+    """For every special pair, the most bytes the two can share at any allowed distance."""
     items = {i.name: i for i in problem.items}
     shared: dict[str, dict[str, int]] = {}
     for x, y in problem.gaps:
@@ -88,10 +88,11 @@ def overlap(problem: LayoutProblem, x: Item, y: Item) -> int:
 
 
 def critical(problem: LayoutProblem, placement: Placement) -> tuple[str, ...]:
-    """The buffers on gapless chains from the peak down to address 0, largest first.
+    """The buffers on gapless chains from the peak down to address 0, the largest first.
 
-    Only shrinking one of these can lower the peak (S 4.3.3, fig. 4.10). A buffer rests on another that is alive with it
-    and below it at exactly the least distance, which for a special pair is its gap. A fixed buffer rests on itself.
+    The peak can only be lowered by shrinking one of these (S 4.3.3, fig. 4.10). A buffer rests on another if both are
+    live and it lies above at exactly the least allowed distance, which for a special pair is its gap. A fixed buffer
+    rests on itself.
     """
     at = placement.offsets
     rests_on = _supports(problem, placement)
@@ -106,7 +107,7 @@ def critical(problem: LayoutProblem, placement: Placement) -> tuple[str, ...]:
 
 
 def _supports(problem: LayoutProblem, placement: Placement) -> dict[str, list[str]]:
-    """For each buffer those it rests on."""
+    """For each buffer, those it rests on."""
     at = placement.offsets
     rests_on: dict[str, list[str]] = {i.name: [] for i in problem.items}
     alive: list[Item] = []

@@ -1,4 +1,4 @@
-"""Fewer, larger boxes: buffers that plausibly move as one. What it gives up is completeness, never validity."""
+"""Merges buffers that are likely to move together. This loses completeness, never validity."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -7,22 +7,22 @@ from edgewright.memory.layout.grid import Box, Grid
 
 
 class MergeLevel(Enum):
-    """How much to merge. Only NOTHING keeps every placement reachable, so only there a search can prove a limit."""
+    """How much to merge. Only NOTHING keeps every placement reachable, so only then can a search prove a limit."""
 
     NOTHING = "single buffers"
-    CHAINS = "chains"  # a buffer takes over from one of the same size that dies as it is born
-    BLOCKS = "blocks"  # and buffers with equal lives form a pile
+    CHAINS = "chains"  # a buffer replaces one of the same size that dies when it is born
+    BLOCKS = "blocks"  # also: buffers with equal lifetimes form a stack
 
 
 @dataclass(frozen=True)
 class Coarse:
-    """A grid of merged boxes, and for each the boxes it stands for: (index, offset inside)."""
+    """A grid of merged boxes, with the original boxes in each: (index, offset inside)."""
 
     grid: Grid
     members: tuple[tuple[tuple[int, int], ...], ...]
 
     def refine(self, offsets: list[int]) -> list[int]:
-        """Offsets of the single boxes, given those of the merged ones."""
+        """The offsets of the original boxes, given those of the merged ones."""
         fine = [0] * sum(map(len, self.members))
         for base, inside in zip(offsets, self.members, strict=True):
             for index, above in inside:
@@ -40,10 +40,10 @@ class _BoxStack:
 
 
 def coarsen(grid: Grid, merge: MergeLevel) -> Coarse:
-    """`grid` with boxes merged. Boxes in special pairs and fixed ones stay alone.
+    """`grid` with boxes merged. Boxes in special pairs and fixed ones stay separate.
 
-    Hard layout instances are mostly such blocks cut up: of MiniMalloc's (Moffitt, ASPLOS'23) 154 to 454 buffers 20 to
-    172 boxes remain, and all 11 still fit.
+    Hard layout instances mostly consist of such blocks cut up: MiniMalloc's 154 to 454 buffers (Moffitt, ASPLOS'23)
+    become 20 to 172 boxes, and all 11 instances still fit.
     """
     alone = {i for pair in grid.special for i in pair} | {i for i, b in enumerate(grid.boxes) if b.fixed is not None}
     piles = [_BoxStack(b.start, b.end, b.size, b.top, ((i, 0),)) for i, b in enumerate(grid.boxes) if i not in alone]
@@ -63,7 +63,7 @@ def coarsen(grid: Grid, merge: MergeLevel) -> Coarse:
 
 
 def _chains(piles: list[_BoxStack]) -> list[_BoxStack]:
-    """Joins in time each pile to one of the same size that ends where it starts."""
+    """Joins each stack to one of the same size that ends when it starts."""
     done: list[_BoxStack] = []
     ending: dict[tuple[int, int], list[int]] = {}  # (end, size) -> places in `done`
     for pile in sorted(piles, key=lambda p: (p.start, p.end, p.size)):
@@ -81,7 +81,7 @@ def _chains(piles: list[_BoxStack]) -> list[_BoxStack]:
 
 
 def _stacks(piles: list[_BoxStack], unit: int) -> list[_BoxStack]:
-    """Piles up what is alive at exactly the same times."""
+    """Stacks buffers with exactly the same lifetime."""
     stacks: dict[tuple[int, int], _BoxStack] = {}
     for pile in piles:
         life = (pile.start, pile.end)

@@ -1,4 +1,4 @@
-"""Layout problems as CSV files in MiniMalloc's format, in and out. Solving them is left to others."""
+"""Reads and writes layout problems as CSV files in MiniMalloc's format."""
 
 import csv
 import io
@@ -8,14 +8,14 @@ from edgewright.errors import InputError
 from edgewright.files import write_atomic
 from edgewright.memory.layout.problem import Item, LayoutProblem, Placement
 
-_COLUMNS = {  # what a column may be called, best known name first
+_COLUMNS = {  # accepted column names, the usual one first
     "name": ("id", "name", "buffer"),
     "start": ("lower", "start", "begin"),
     "end": ("upper", "end"),
     "size": ("size",),
 }
 _MOST_BYTES = 64 << 20  # of a file
-_MOST = 1 << 48  # of any number in it
+_MOST = 1 << 48  # largest number in it
 
 
 def read_csv(path: Path | str) -> LayoutProblem:

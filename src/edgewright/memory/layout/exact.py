@@ -1,4 +1,4 @@
-"""The exact models: does a placement fit a limit, and which has the least peak? When to ask is up to the caller."""
+"""The exact models: whether a placement fits a limit, and the least peak."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from edgewright.memory.layout.grid import Grid
 
 
 class Status(Enum):
-    """What a search came back with."""
+    """The outcome of a search."""
 
     FOUND = "found"
     IMPOSSIBLE = "proven impossible"
@@ -20,17 +20,17 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class Budget:
-    """How long to search. Counted, not timed: the answer is the same on every machine."""
+    """The effort of a search. Counted, not timed, so that the answer is the same on every machine."""
 
     conflicts: int
     work: float  # CP-SAT's deterministic time; 0.01 are about a second on these models
 
 
 def fit(grid: Grid, limit: int, order: Sequence[int], budget: Budget) -> tuple[Status, list[int]]:
-    """Offsets within `limit` bytes, or that there are none.
+    """Offsets within `limit` bytes, or proof that there are none.
 
-    The search always puts the box that can lie lowest at its lowest place, `order` breaking ties: the canonical
-    placements of MiniMalloc (Moffitt, ASPLOS'23), with CP-SAT's propagation and learning to prune them.
+    The search always places the box with the lowest possible position there, with `order` as tie-break: the canonical
+    placements of MiniMalloc (Moffitt, ASPLOS'23), pruned by CP-SAT's propagation and learning.
     """
     if any(grid.ceiling(i, limit) < (box.fixed or 0) for i, box in enumerate(grid.boxes)):
         return Status.IMPOSSIBLE, []
@@ -39,7 +39,7 @@ def fit(grid: Grid, limit: int, order: Sequence[int], budget: Budget) -> tuple[S
     model, offset = _placements(grid, limit)
     model.add_decision_strategy([offset[i] for i in order], cp_model.CHOOSE_LOWEST_MIN, cp_model.SELECT_MIN_VALUE)
     solver = _solver(budget)
-    if not grid.special:  # a buffer that another may trail should not lie lowest
+    if not grid.special:  # a buffer that another may overlap should not lie lowest
         solver.parameters.search_branching = cp_model.FIXED_SEARCH
     status = solve(solver, model)
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
@@ -52,8 +52,8 @@ def minimise(
 ) -> tuple[list[int], int]:
     """The best offsets found, at least as good as `known`, and a proven lower bound of the peak in bytes.
 
-    `cliques` are groups of boxes that must not overlap, in addition to those that are alive at one time: they say
-    nothing new, but let the solver reason about more than two boxes at once.
+    `cliques` are groups of boxes that must not overlap. They add no constraints, but let the solver reason about more
+    than two boxes at once.
     """
     if not has_solver():
         return list(known), bound
@@ -95,7 +95,7 @@ def _placements(grid: Grid, limit: int) -> tuple[cp_model.CpModel, list[cp_model
         low, high = (0, grid.ceiling(i, limit)) if box.fixed is None else (box.fixed, box.fixed)
         offset.append(model.new_int_var(low, high, f"offset{i}"))
 
-    # Constraints: rectangles do not overlap; pairs that the rectangles do not cover are ordered one by one.
+    # Constraints: rectangles do not overlap; pairs that rectangles cannot express are ordered one by one.
     lives = _trimmed_lives(grid)
     life, room = [], []
     for o, box, (start, end) in zip(offset, grid.boxes, lives, strict=True):
@@ -117,7 +117,7 @@ def _meet(a: tuple[int, int], b: tuple[int, int]) -> bool:
 
 
 def _trimmed_lives(grid: Grid) -> list[tuple[int, int]]:
-    """Lives cut so short that no special pair meets any more; each cut takes as little as possible."""
+    """Lifetimes shortened until no special pair meets; each cut is as short as possible."""
     lives = [(box.start, box.end) for box in grid.boxes]
     for i, j in sorted(grid.special):
         if not _meet(lives[i], lives[j]):

@@ -1,4 +1,5 @@
-"""Placement by first fit: one buffer after the other at the lowest free address. Nearly good ones are repaired."""
+"""Placement by first fit: one buffer after the other at the lowest free address; nearly valid placements are
+repaired."""
 
 from __future__ import annotations
 
@@ -21,23 +22,23 @@ ORDERS: dict[str, Order] = {
     "life": lambda g, i: (g.boxes[i].start - g.boxes[i].end, -g.boxes[i].size),
     "area": lambda g, i: ((g.boxes[i].start - g.boxes[i].end) * g.boxes[i].size,),
     "crowding, size": lambda g, i: (-g.crowding[i], -g.boxes[i].size),
-    "end": lambda g, i: (-g.boxes[i].end, -g.boxes[i].size),  # an output that trails its input, then the input
+    "end": lambda g, i: (-g.boxes[i].end, -g.boxes[i].size),  # an output that overlaps its input comes before the input
     "start": lambda g, i: (g.boxes[i].start, -g.boxes[i].size),
 }
-_CLIMB_WORK = 1_000_000  # pairs looked at while climbing: about a second
+_CLIMB_WORK = 1_000_000  # pairs examined while climbing: about a second
 _CLIMB_STEPS = 200
 
 
 def in_order(grid: Grid, order: str) -> list[int]:
-    """The boxes of `grid`, sorted by a key of `ORDERS`."""
+    """The boxes of `grid`, sorted by one of `ORDERS`."""
     return sorted(range(len(grid.boxes)), key=lambda i: ORDERS[order](grid, i))
 
 
 def place_greedy_by_size(problem: LayoutProblem) -> Placement:
     """The placement of TensorFlow Lite Micro's greedy planner: largest first, each in the first gap that holds it.
 
-    The baseline of S 4.3.2. It knows nothing of special pairs, whose buffers it keeps apart; buffers with a fixed
-    address go first, as that planner does with an offline plan.
+    The baseline of S 4.3.2. It ignores special pairs and keeps their buffers apart; buffers with a fixed address go
+    first, as with an offline plan there.
     """
     grid = to_grid(LayoutProblem(problem.items, {}, problem.alignment))
     offsets = first_fit(grid, in_order(grid, "size"))
@@ -45,9 +46,9 @@ def place_greedy_by_size(problem: LayoutProblem) -> Placement:
 
 
 def best_first_fit(grid: Grid, enough: int, climb: bool) -> tuple[list[int], str]:
-    """The offsets with the lowest peak over several orders, and how they were found; stops at `enough` bytes.
+    """The offsets with the lowest peak over several orders, and the order used; stops at `enough` bytes.
 
-    With `climb`, orders are tried too that are reached by moving single buffers forward.
+    With `climb`, also tries orders in which single buffers are moved forward.
     """
     best: list[int] = []
     best_peak, method = -1, ""
@@ -70,14 +71,14 @@ def best_first_fit(grid: Grid, enough: int, climb: bool) -> tuple[list[int], str
 
 
 def first_fit(grid: Grid, order: Sequence[int]) -> list[int]:
-    """Offsets (units): each box in turn at the lowest place its already placed rivals leave. Fixed ones go first."""
+    """Offsets (units): each box in turn at the lowest position its placed rivals leave. Fixed boxes go first."""
     offsets = [-1 if box.fixed is None else box.fixed for box in grid.boxes]
     _place_rest(grid, order, offsets)
     return offsets
 
 
 def _place_rest(grid: Grid, order: Sequence[int], offsets: list[int], limit: int | None = None) -> bool:
-    """Places these boxes beside those that have offsets already; False as soon as one ends above `limit` bytes."""
+    """Places these boxes beside those with offsets; False as soon as one ends above `limit` bytes."""
     boxes, rivals = grid.boxes, grid.rivals
     for i in order:
         if boxes[i].fixed is not None:
@@ -86,7 +87,7 @@ def _place_rest(grid: Grid, order: Sequence[int], offsets: list[int], limit: int
         taken.sort()
         here = 0
         for low, high in taken:
-            if here <= low:  # all further ones lie above as well
+            if here <= low:  # all further ones lie above
                 break
             if high > here:
                 here = high
@@ -97,7 +98,7 @@ def _place_rest(grid: Grid, order: Sequence[int], offsets: list[int], limit: int
 
 
 def _climb(grid: Grid, order: list[int], enough: int, rng: random.Random) -> list[int]:
-    """The best offsets met while a box at the peak moves forward in the order, to before one of its rivals."""
+    """The best offsets found by moving a box at the peak forward in the order, before one of its rivals."""
     best = offsets = first_fit(grid, order)
     peak = best_peak = grid.peak(offsets)
     work = len(grid.boxes) + sum(map(len, grid.rivals))
@@ -113,10 +114,10 @@ def _climb(grid: Grid, order: list[int], enough: int, rng: random.Random) -> lis
         at = rng.choice(earlier)
         rest = [i, *order[at : rank[i]], *order[rank[i] + 1 :]]
         trial, placed = [*order[:at], *rest], list(offsets)
-        for j in rest:  # those before it stay where they are
+        for j in rest:  # earlier ones stay where they are
             placed[j] = -1 if grid.boxes[j].fixed is None else placed[j]
         fits = _place_rest(grid, rest, placed, peak)
-        if not fits and rng.random() < 0.02:  # a rare step up leaves a dead end
+        if not fits and rng.random() < 0.02:  # a rare step up escapes dead ends
             fits, placed = True, first_fit(grid, trial)
         if fits:
             order, offsets, peak = trial, placed, grid.peak(placed)
@@ -125,15 +126,15 @@ def _climb(grid: Grid, order: list[int], enough: int, rng: random.Random) -> lis
     return best
 
 
-_REACH = (2, 8, 32)  # births and deaths before and after an offender's life that may be rearranged
+_REACH = (2, 8, 32)  # births and deaths around an offender's lifetime that may be rearranged
 _MOST_OUT, _MOST_FREE = 1 / 16, 1 / 4  # shares of all boxes beyond which a change is not local
 
 
 def repair(grid: Grid, offsets: list[int], limit: int, budget: Budget) -> list[int] | None:
-    """Offsets within `limit` bytes, or None if that takes more than local changes.
+    """Offsets within `limit` bytes, or None if local changes do not suffice.
 
-    Boxes beyond the limit are lifted out and put back one by one, each with its neighbourhood in time free to move and
-    the rest of the memory as it is. In a long network crowded moments are few and far apart, so each step is small.
+    Boxes beyond the limit are removed and inserted again one by one; each may move its neighbours in time, the rest of
+    the memory stays. In a long network crowded moments are far apart, so each step is small.
     """
     offsets = list(offsets)
     out = {i for i, o in enumerate(offsets) if o > grid.ceiling(i, limit)}
@@ -157,7 +158,7 @@ def repair(grid: Grid, offsets: list[int], limit: int, budget: Budget) -> list[i
 def _rearrange(
     grid: Grid, offsets: list[int], free: set[int], out: set[int], limit: int, budget: Budget
 ) -> list[int] | None:
-    """New offsets for the boxes in `free`; their rivals stay, save those in `out`, which are not placed at all."""
+    """New offsets for the boxes in `free`; their rivals stay, except those in `out`, which are not placed."""
     rivals = {j for i in free for j, _, _ in grid.rivals[i]} - free - out
     chosen = sorted(free | rivals)
     place = {i: n for n, i in enumerate(chosen)}

@@ -1,7 +1,7 @@
-"""Layout for an arbitrary conflict graph: which buffers are in use together is given pair by pair, not by lifetimes.
+"""Layout for an arbitrary conflict graph: conflicts are given pair by pair, not by lifetimes.
 
-Several programs that interrupt each other, or run side by side, lead to such graphs. The solvers for lifetimes are used
-for them too: all buffers are alive at one moment, and pairs without a conflict may lie at any distance.
+Such graphs arise when several programs interrupt each other or run side by side. The solvers for lifetimes handle them
+too: all buffers are live at one moment, and pairs without a conflict may have any distance.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from edgewright.memory.layout.grid import addresses, to_grid
 from edgewright.memory.layout.optimal import LayoutEffort
 from edgewright.memory.layout.problem import Item, LayoutProblem, Placement, align_up, conflicts
 
-nx = lazy_module("networkx")  # takes a while to load, and few layouts are graphs
+nx = lazy_module("networkx")  # slow to load, and few layouts are graphs
 Pair = tuple[str, str]
-NEVER = (0, 0)  # the gaps of two buffers that never meet: any distance will do
+NEVER = (0, 0)  # gaps of two buffers that never conflict: any distance is allowed
 
 
 @dataclass(frozen=True)
 class ConflictGraph:
     """Buffers by name with their sizes, and the pairs that are in use at the same time.
 
-    For a pair in `gaps`, one buffer may lie inside the other as far as the gap allows (`LayoutProblem`).
+    In a pair in `gaps`, one buffer may lie inside the other as far as the gap allows (`LayoutProblem`).
     """
 
     sizes: Mapping[str, int]
@@ -50,7 +50,7 @@ class ConflictGraph:
         return self.gaps[above, below][1] if (above, below) in self.gaps else self.sizes[below]
 
     def part(self, names: frozenset[str]) -> ConflictGraph:
-        """These buffers alone."""
+        """The subgraph of these buffers."""
         return ConflictGraph(
             {name: size for name, size in self.sizes.items() if name in names},
             frozenset(pair for pair in self.pairs if names.issuperset(pair)),
@@ -59,7 +59,7 @@ class ConflictGraph:
         )
 
     def problem(self) -> LayoutProblem:
-        """The same question for the solvers and the judge of lifetimes."""
+        """The same problem for the solvers and the judge of lifetimes."""
         gaps = {(x, y): NEVER for x, y in combinations(self.sizes, 2) if not self.meets(x, y)} | {
             pair: gap for pair, gap in self.gaps.items() if self.meets(*pair)
         }
@@ -68,9 +68,9 @@ class ConflictGraph:
 
 
 def place_graph(graph: ConflictGraph, bound: int = 0, effort: LayoutEffort = LayoutEffort.NORMAL) -> Placement:
-    """The placement with the least peak; connected components of the graph are placed independently.
+    """The placement with the least peak; connected components are placed independently.
 
-    `bound` bytes are needed in any case, so a lower peak is not sought. `optimal` means proven.
+    `bound` bytes are needed in any case, so no lower peak is sought. `optimal` means proven.
     """
     offsets: dict[str, int] = {}
     peak, least, methods = 0, 0, []
@@ -86,7 +86,7 @@ def place_graph(graph: ConflictGraph, bound: int = 0, effort: LayoutEffort = Lay
 
 
 def _place_part(graph: ConflictGraph, enough: int, effort: LayoutEffort) -> Placement:
-    """Any peak of at most `enough` will do, since something else needs that much."""
+    """Any peak of at most `enough` is good enough, since another component needs that much."""
     found = list(cliques(graph))
     clique = max((sum(align_up(graph.sizes[name], graph.alignment) for name in each) for each in found), default=0)
     low = max(enough, clique - (graph.alignment - 1))
@@ -119,7 +119,7 @@ def heaviest_clique(graph: ConflictGraph) -> tuple[str, ...]:
 
 
 def cliques(graph: ConflictGraph) -> Iterator[tuple[str, ...]]:
-    """Cliques found greedily from every buffer, each once and the largest first. Each proves a lower bound."""
+    """Cliques found greedily from every buffer, without duplicates, the largest first. Each proves a lower bound."""
     names = sorted(graph.sizes, key=lambda name: (-graph.sizes[name], name))
     bit = {name: 1 << n for n, name in enumerate(names)}
     beside = dict.fromkeys(names, 0)

@@ -1,4 +1,4 @@
-"""A layout problem in whole units: the form all solvers here work on. Placements leave in bytes again."""
+"""A layout problem in whole units, the form all solvers here work on. Placements are converted back to bytes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from edgewright.memory.layout.problem import LayoutProblem, align_up
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A buffer, or a pile of buffers that move as one. Time is counted in births and deaths."""
+    """A buffer, or a stack of buffers that move together. Time counts births and deaths."""
 
     start: int
     end: int
@@ -23,7 +23,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Grid:
-    """Boxes by index. Offsets count units: the greatest step that every sum of gaps is a multiple of."""
+    """Boxes by index. Offsets count units: the largest step that divides every sum of gaps."""
 
     unit: int  # bytes
     boxes: tuple[Box, ...]
@@ -49,7 +49,7 @@ class Grid:
 
     @cached_property
     def crowding(self) -> tuple[int, ...]:
-        """For each box the most units that are live at once at any time of its life."""
+        """For each box the most units that are live at once during its lifetime."""
         change = [0] * (1 + max((b.end for b in self.boxes), default=0))
         for box in self.boxes:
             change[box.start] += box.size
@@ -58,7 +58,7 @@ class Grid:
         return tuple(max(live[b.start : b.end]) for b in self.boxes)
 
     def fixed_clash(self) -> tuple[int, int] | None:
-        """Two boxes whose fixed addresses exclude each other, if there are any."""
+        """Two boxes whose fixed addresses exclude each other, if any."""
         for i, box in enumerate(self.boxes):
             for j, drop, lift in self.rivals[i] if box.fixed is not None else ():
                 other = self.boxes[j].fixed
@@ -71,12 +71,12 @@ class Grid:
         return max((o * self.unit + b.top for o, b in zip(offsets, self.boxes, strict=True)), default=0)
 
     def ceiling(self, index: int, limit: int) -> int:
-        """The highest offset (units) at which box `index` stays within `limit` bytes; negative if there is none."""
+        """The highest offset (units) at which box `index` stays within `limit` bytes; negative if none."""
         return (limit - self.boxes[index].top) // self.unit
 
 
 def to_grid(problem: LayoutProblem) -> Grid:
-    """`problem` in units. Gaps round up to the alignment, for the distance of two aligned addresses is a multiple."""
+    """`problem` in units. Gaps round up to the alignment, since aligned addresses differ by a multiple of it."""
     a = problem.alignment
     index = {item.name: n for n, item in enumerate(problem.items)}
     special = {}

@@ -1,7 +1,7 @@
-"""Buffers that take over from each other in nearly the same place share a lane: a heuristic for many special pairs.
+"""A heuristic for many special pairs: buffers that replace each other at nearly the same address share a lane.
 
-Where an output trails its dying input by a little, the two lie almost on top of each other, and so do all that follow.
-First fit, which sees single buffers, lets such a chain drift through memory; as one box it stays together.
+Where each output overlaps its dying input, the buffers of a chain lie almost on top of each other. First fit places
+single buffers and lets such a chain drift through memory; as one box it stays together.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from itertools import pairwise
 
 from edgewright.memory.layout.problem import Item, LayoutProblem, Placement, align_up
 
-_ALIKE = 0.75  # the smaller of two neighbours in a lane has at least this share of the larger
+_ALIKE = 0.75  # the smaller of two neighbours in a lane has at least this share of the larger one's size
 
 
 @dataclass(frozen=True)
 class Lanes:
-    """A problem with fewer, larger buffers, and where in them the original ones lie."""
+    """A problem with fewer, larger buffers, and the places of the original ones in them."""
 
     problem: LayoutProblem
-    inside: dict[str, tuple[str, int]]  # buffer -> the lane it lies in, and at which offset
+    inside: dict[str, tuple[str, int]]  # buffer -> its lane and its offset there
 
     def refine(self, placement: Placement, original: LayoutProblem) -> Placement:
-        """The placement of the lanes, in terms of the original buffers; its bound does not carry over."""
+        """The placement of the lanes, as a placement of the original buffers; its bound does not carry over."""
         offsets = {name: placement.offsets[lane] + at for name, (lane, at) in self.inside.items()}
         peak = max((offsets[i.name] + i.size for i in original.items), default=0)
         return Placement(offsets, peak, 0, f"lanes, {placement.method}")
 
 
 def to_lanes(problem: LayoutProblem) -> Lanes:
-    """Every chain of trailing buffers as one buffer, large enough for all of them."""
+    """Every chain of overlapping buffers as one buffer that holds all of them."""
     items = {item.name: item for item in problem.items}
     follower = _followers(problem, items)
     inside: dict[str, tuple[str, int]] = {}
@@ -51,7 +51,7 @@ def to_lanes(problem: LayoutProblem) -> Lanes:
 
 
 def _followers(problem: LayoutProblem, items: dict[str, Item]) -> dict[str, str]:
-    """For each buffer the one that takes its place: alike in size, and closest to it."""
+    """For each buffer the one that replaces it: similar in size, and closest to it."""
     follower: dict[str, str] = {}
     taken: set[str] = set()
     for (x, y), gap in sorted(problem.gaps.items(), key=lambda entry: (max(0, min(entry[1])), entry[0])):
@@ -66,7 +66,7 @@ def _followers(problem: LayoutProblem, items: dict[str, Item]) -> dict[str, str]
 
 
 def _arranged(problem: LayoutProblem, chain: list[Item]) -> list[int]:
-    """Offsets along a chain, each as close to the middle of what is there as its gap to the one before allows."""
+    """Offsets along a chain, each as close to the middle of the lane as its gap to the previous one allows."""
     places = [0]
     low, high = 0, chain[0].size
     for before, item in pairwise(chain):

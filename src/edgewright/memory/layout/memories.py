@@ -1,4 +1,4 @@
-"""Buffers over several memories, the busiest in the fastest; addresses inside each memory come from `place_optimal`."""
+"""Buffers over several memories, the busiest in the fastest; `place_optimal` finds the addresses in each."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _WORK = 2.0  # CP-SAT's deterministic time for one assignment: a few seconds
 
 @dataclass(frozen=True)
 class MemoryPlacement:
-    """The memory of every buffer and its address there.
+    """The memory and address of every buffer.
 
-    `cost` is the traffic in bytes times the number of memories faster than the one it goes to; `bound` is proven.
+    `cost` is the sum of traffic in bytes times the number of faster memories; `bound` is proven.
     """
 
     memory: Mapping[str, str]
@@ -37,11 +37,11 @@ class MemoryPlacement:
 def place_in_memories(
     problem: LayoutProblem, memories: Sequence[tuple[str, int]], traffic: Mapping[str, int]
 ) -> MemoryPlacement:
-    """Every buffer in one of `memories` (name and capacity, fastest first), with most traffic in the fast ones.
+    """Assigns every buffer to one of `memories` (name and capacity, fastest first), with most traffic in the fast ones.
 
-    Memories are first assigned so that no moment demands more than a capacity, then addresses are sought in each. Where
-    that fails, those buffers are not put together again, and so on: the first success is the best. Special pairs bind
-    only inside one memory.
+    Buffers are first assigned so that no moment exceeds a capacity, then addresses are sought in each memory. If that
+    fails, that combination is excluded and the assignment repeated: the first success is the best. Special pairs only
+    matter inside one memory.
     """
     crowd = tightest(problem)
     items = {i.name: i for i in problem.items}
@@ -60,7 +60,7 @@ def place_in_memories(
 def place_graph_in_memories(
     graph: ConflictGraph, memories: Sequence[tuple[str, int]], traffic: Mapping[str, int]
 ) -> MemoryPlacement:
-    """The same for a conflict graph: the buffers of a clique together must not exceed a memory."""
+    """Like `place_in_memories`, for a conflict graph: the buffers of a clique together must not exceed a memory."""
     crowds = list(map(frozenset, cliques(graph)))
     most = max((sum(graph.sizes[name] for name in crowd) for crowd in crowds), default=0)
     question = _Question(
@@ -84,16 +84,15 @@ def place_graph_in_memories(
 
 @dataclass(frozen=True)
 class _Question:
-    """The input of the assignment of buffers to memories: sizes in words, the least end of each buffer, and which are
-    live together."""
+    """The assignment problem: sizes in words, the least end of each buffer, and the sets that are live together."""
 
     sizes: Mapping[str, int]
     ends: Mapping[str, int]
     crowds: Sequence[frozenset[str]]
-    shared: Mapping[tuple[str, str], int]  # bytes that special pairs may have in common
+    shared: Mapping[tuple[str, str], int]  # bytes that special pairs may share
     alignment: int
-    crowded: str  # for people
-    is_small: bool = False  # enough for all to try the first memory alone
+    crowded: str  # for error messages
+    is_small: bool = False  # small enough to try the first memory alone
 
 
 def _spread(
@@ -104,11 +103,11 @@ def _spread(
 ) -> MemoryPlacement:
     if len({name for name, _ in memories}) < len(memories) or not memories:
         raise InputError(f"the memories {[name for name, _ in memories]} must have different names, and be some")
-    cuts: list[tuple[int, frozenset[str]]] = []  # (memory, buffers that it cannot all hold)
+    cuts: list[tuple[int, frozenset[str]]] = []  # (memory, buffers that do not fit in it together)
     bound = 0
-    proven = True  # every cut is a fact, not a search that gave up
+    proven = True  # every cut is proven, none comes from a search that gave up
     for n in range(_ROUNDS):
-        # Cuts alone may creep: after a while ask for a margin, and give up the proof.
+        # Cuts alone may progress slowly: after a while ask for a margin, and give up the proof.
         percent = 100 - max(0, n - _ROUNDS // 4)
         proven = proven and percent == 100
         room = [capacity * percent // 100 for _, capacity in memories]
@@ -134,7 +133,7 @@ def _spread(
 
 
 def _needs(question: _Question, memories: Sequence[tuple[str, int]]) -> str:
-    """The numbers of a failure."""
+    """The figures for the error message."""
     return (
         f"the memories {', '.join(f'{name} ({capacity} bytes)' for name, capacity in memories)}; "
         f"{question.crowded}, and the largest buffer has {max(question.sizes.values(), default=0)}. "
@@ -154,7 +153,7 @@ def _assign(
     cuts: Sequence[tuple[int, frozenset[str]]],
     first: bool,
 ) -> tuple[Status, dict[str, int], int]:
-    """A memory (its rank) for each buffer with the least cost, and a proven bound of that cost."""
+    """A memory (its rank) for each buffer at the least cost, and a proven bound of the cost."""
     if first and question.is_small:
         return Status.FOUND, dict.fromkeys(question.sizes, 0), 0
     model = cp_model.CpModel()
@@ -192,7 +191,7 @@ def _assign(
 
 
 def _moments(problem: LayoutProblem) -> list[tuple[Item, ...]]:
-    """The sets of buffers alive at some time, those contained in the next one left out."""
+    """The sets of buffers that are live at some time, without those contained in the next one."""
     moments: list[tuple[Item, ...]] = []
     alive: list[Item] = []
     events = sorted(problem.items, key=lambda i: i.start)

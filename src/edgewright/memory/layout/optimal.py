@@ -1,4 +1,4 @@
-"""The front door: the least peak, with proof where it can be had. Heuristics and exact models are imported."""
+"""The main entry: the least peak, with proof if possible. Combines heuristics and exact models."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -13,11 +13,11 @@ from edgewright.memory.layout.grid import Grid, addresses, check_fixed, to_grid
 from edgewright.memory.layout.lanes import to_lanes
 from edgewright.memory.layout.problem import Item, LayoutProblem, NotFound, Placement, conflicts
 
-_FIRST = Budget(conflicts=60, work=0.004)  # of one search in the first round; each round takes four times as much
-_SMALL = 40  # boxes up to which single buffers are searched first: a proof comes as quickly as a placement
-_MANY = 80  # buffers; below, an exact search is quick enough to try for the last bytes
-_FINE = 128  # a peak within one part in this many of what was hoped for is good enough to end a search
-_SEARCHES = (  # what solves MiniMalloc's instances, quickest first
+_FIRST = Budget(conflicts=60, work=0.004)  # for one search of the first round; each round takes four times as much
+_SMALL = 40  # boxes; in smaller problems a proof is as quick as a placement
+_MANY = 80  # buffers; in smaller problems an exact search for the last bytes is quick
+_FINE = 128  # a peak within 1/128 of the target ends a search
+_SEARCHES = (  # these solve MiniMalloc's instances, quickest first
     (MergeLevel.BLOCKS, "crowding"),
     (MergeLevel.BLOCKS, "life"),
     (MergeLevel.CHAINS, "life"),
@@ -28,16 +28,16 @@ _SEARCHES = (  # what solves MiniMalloc's instances, quickest first
 
 
 class LayoutEffort(Enum):
-    """How hard to try for a fit and for a proof: rounds of searches."""
+    """The effort for a fit and for a proof: rounds of searches."""
 
-    FIRST_FIT = -1  # for whether something fits: no search for a placement
-    QUICK = 0  # first fit alone; one round of searches for a placement that fits
+    FIRST_FIT = -1  # only checks whether it fits: no search
+    QUICK = 0  # first fit; one round of searches for a placement that fits
     NORMAL = 2
-    THOROUGH = 4  # for what is shown in the end
+    THOROUGH = 4  # for final results
 
     @property
     def proof(self) -> Budget:
-        """What the final search for the optimum may cost."""
+        """The budget of the final search for the optimum."""
         scale = 1 << 2 * max(0, self.value)
         return Budget(_FIRST.conflicts * scale, _FIRST.work * scale / 4)
 
@@ -53,10 +53,11 @@ class _Answer:
 def place_optimal(
     problem: LayoutProblem, capacity: int | None = None, effort: LayoutEffort = LayoutEffort.NORMAL
 ) -> Placement:
-    """The placement with the least peak, or, given a capacity in bytes, one that fits.
+    """The placement with the least peak or, given a capacity in bytes, one that fits.
 
-    Proven best (`optimal`), found (`bound` < `peak`), proven impossible (`Infeasible`) or given up (`NotFound`): four
-    answers. Parts of the problem between which nothing is alive are solved one by one. `conflicts` checks the result.
+    There are four outcomes: proven best (`optimal`), found (`bound` < `peak`), proven impossible (`Infeasible`) and
+    given up (`NotFound`). Parts of the problem that share no live buffer are solved one by one. `conflicts` checks the
+    result.
     """
     placement = _placed(problem, capacity, effort)
     assert not (bad := conflicts(problem, placement)), f"placed wrongly: {bad[:5]}"
@@ -101,7 +102,7 @@ def _place(problem: LayoutProblem, bound: int, capacity: int | None, effort: Lay
 
 
 def _least(grid: Grid, bound: int, enough: int, effort: LayoutEffort) -> _Answer:
-    """The lowest peak found; any peak of at most `enough` will do, since another part needs that much."""
+    """The lowest peak found; any peak of at most `enough` suffices, since another part needs that much."""
     offsets, method = best_first_fit(grid, enough, climb=True)
     best = _Answer(offsets, grid.peak(offsets), bound, method)
     if best.peak <= enough or effort is LayoutEffort.QUICK:
@@ -120,7 +121,7 @@ def _least(grid: Grid, bound: int, enough: int, effort: LayoutEffort) -> _Answer
 
 
 def _bisect(grid: Grid, low: int, best: _Answer) -> _Answer:
-    """`best`, improved by short searches below its peak; a limit at which they fail counts as too low."""
+    """Improves `best` by short searches below its peak; a limit at which they fail counts as too low."""
     high = best.peak
     while high - low > max(grid.unit, high // _FINE):
         middle = (low + high) // 2
@@ -134,7 +135,7 @@ def _bisect(grid: Grid, low: int, best: _Answer) -> _Answer:
 
 
 def _within(part: LayoutProblem, grid: Grid, bound: int, capacity: int, effort: LayoutEffort) -> _Answer:
-    """Any placement in `capacity` bytes."""
+    """Any placement within `capacity` bytes."""
     offsets, method = best_first_fit(grid, capacity, climb=False)
     if (peak := grid.peak(offsets)) <= capacity:
         return _Answer(offsets, peak, bound, method)
@@ -150,7 +151,7 @@ def _within(part: LayoutProblem, grid: Grid, bound: int, capacity: int, effort: 
 def _search(
     grid: Grid, limit: int, rounds: int, near: list[int], most: int = len(_SEARCHES)
 ) -> tuple[Status, _Answer | None]:
-    """A placement within `limit` bytes: `near` repaired, else short searches in rotation, each round a longer one."""
+    """A placement within `limit` bytes: `near` repaired, else searches in rotation, longer in each round."""
     if (fixed := repair(grid, near, limit, _FIRST)) is not None:
         return Status.FOUND, _Answer(fixed, grid.peak(fixed), 0, "first fit, repaired")
     searches = list(_ways(grid))[:most] if rounds else []
@@ -167,7 +168,7 @@ def _search(
 
 
 def _ways(grid: Grid) -> Iterator[tuple[MergeLevel, Coarse, str]]:
-    """The searches worth trying: a merge that merges nothing is left out."""
+    """The searches worth trying, without merges that merge nothing."""
     coarse = {merge: coarsen(grid, merge) for merge in MergeLevel}
     single = len(grid.boxes)
     ways = _SEARCHES if single > _SMALL else sorted(_SEARCHES, key=lambda way: way[0] is not MergeLevel.NOTHING)
@@ -177,7 +178,7 @@ def _ways(grid: Grid) -> Iterator[tuple[MergeLevel, Coarse, str]]:
 
 
 def _parts(problem: LayoutProblem) -> Iterator[LayoutProblem]:
-    """The problem cut at every time that no buffer lives through."""
+    """The problem cut at every time at which no buffer is live."""
     items: list[list[Item]] = []
     until = None
     for item in sorted(problem.items, key=lambda i: i.start):
@@ -192,7 +193,7 @@ def _parts(problem: LayoutProblem) -> Iterator[LayoutProblem]:
 
 
 def _crowd(problem: LayoutProblem) -> str:
-    """What is alive when memory is tightest, for a message: names of the largest, and what to do."""
+    """The largest buffers at the tightest moment and what to do, for an error message."""
     crowd = tightest(problem)
     largest = sorted(crowd.items, key=lambda i: -i.size)
     names = ", ".join(f"{i.name} ({i.size})" for i in largest[:6]) + (", ..." if len(largest) > 6 else "")

@@ -1,4 +1,4 @@
-"""The layout problem, its answer, and the judge that checks one against the other. Solvers live in their own files."""
+"""The layout problem, its solution, and the judge that checks one against the other."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,13 +13,13 @@ class NotFound(Infeasible):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A buffer of `size` bytes that is alive from `start` until just before `end`."""
+    """A buffer of `size` bytes that is live from `start` until just before `end`."""
 
     name: str
     start: int
     end: int  # one past the last
     size: int
-    fixed: int | None = None  # an address it must have
+    fixed: int | None = None  # a required address
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class LayoutProblem:
 
 @dataclass(frozen=True)
 class Placement:
-    """An address for every buffer. `bound`: no placement has a smaller peak, and that is proven."""
+    """An address for every buffer. `bound` is proven: no placement has a smaller peak."""
 
     offsets: Mapping[str, int]
     peak: int  # one past the last byte in use

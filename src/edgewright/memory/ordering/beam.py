@@ -1,7 +1,7 @@
-"""Orders found level by level: all sets of k executed steps, then of k + 1, keeping the most promising.
+"""Orders built level by level: all sets of k executed steps, then of k + 1, keeping the most promising.
 
-With nothing dropped this is the exact dynamic programme over executed sets; proving bounds for wide graphs is
-left to `cuts` and `probe`.
+If nothing is dropped this is the exact dynamic programme over executed sets; `cuts` and `probe` prove bounds for wide
+graphs.
 """
 
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ class BeamResult:
     complete: bool
 
 
-LARGE = 100  # steps, up to which all levels are of one width
-_READY = 10  # steps of a larger problem that may be ready at once, before levels are narrower
+LARGE = 100  # steps; up to this size all levels have one width
+_READY = 10  # ready steps of a larger problem from which on levels become narrower
 
 
 def sweep(lattice: Lattice, width: int, cap: int, floor: int = 0, follows: Sequence[int] | None = None) -> BeamResult:
@@ -39,7 +39,7 @@ def sweep(lattice: Lattice, width: int, cap: int, floor: int = 0, follows: Seque
     `probe`). A move to the front keeps to them, since its result is again an order below the cap.
     """
     pred = lattice.pred if follows is None else follows
-    succ: list[list[tuple[int, int]]] = [[] for _ in pred]  # (step, all that it waits for)
+    succ: list[list[tuple[int, int]]] = [[] for _ in pred]  # (step, its predecessors)
     for step, before in enumerate(pred):
         for p in bits(before):
             succ[p].append((step, before))

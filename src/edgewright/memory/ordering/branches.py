@@ -1,6 +1,6 @@
-"""Segments that are parallel chains between one fork and one join: finding the shape.
+"""Recognises segments that are parallel chains between one fork and one join.
 
-Ordering them is left to `pivots`.
+`pivots` orders them.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from edgewright.memory.ordering.lattice import Lattice, bits
 
 @dataclass(frozen=True)
 class Branches:
-    """Parallel chains, the stores they share, and the bytes that are held whatever they do."""
+    """Parallel chains, the stores they share, and the bytes held in any case."""
 
     chains: tuple[Chain, ...]
     fork: int | None
@@ -24,7 +24,7 @@ class Branches:
 
 
 def find_branches(lattice: Lattice) -> Branches | None:
-    """The lattice as parallel chains with at most one fork and one join store; None when it has another shape."""
+    """The lattice as parallel chains with at most one fork and one join store; None if it has another shape."""
     parts = _components(lattice)
     orders = [_as_chain(lattice, part) for part in parts]
     forks: list[int] = []
@@ -68,7 +68,7 @@ def find_branches(lattice: Lattice) -> Branches | None:
 
 
 def _components(lattice: Lattice) -> list[int]:
-    """Masks of steps that hang together, by constraints or by stores that only live inside the segment."""
+    """Masks of connected steps: by constraints or by stores that live inside the segment only."""
     parts: list[int] = []
     ties = [lattice.pred[s] | 1 << s for s in range(lattice.count)]
     ties += [
@@ -85,7 +85,7 @@ def _components(lattice: Lattice) -> list[int]:
 
 
 def _as_chain(lattice: Lattice, part: int) -> tuple[int, ...] | None:
-    """The steps of the part in their only order; None when there are several."""
+    """The steps of the part in their only order; None if there are several."""
     steps, done = [], lattice.full & ~part
     ready = [s for s in bits(part) if not lattice.pred[s] & ~done]
     while len(ready) == 1:

@@ -1,6 +1,6 @@
-"""Pairs of steps that lose nothing when they run back to back become one: fewer steps, the same least peak.
+"""Merges pairs of steps that may run back to back without loss: fewer steps, the same least peak.
 
-Finding orders of what is left is up to `solve`.
+`solve` orders what remains.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from edgewright.memory.ordering.problem import OrderProblem, Store
 
 @dataclass(frozen=True)
 class Contracted:
-    """A smaller problem, and the steps of the original that each of its steps stands for."""
+    """A smaller problem, and the original steps of each of its steps."""
 
     problem: OrderProblem
     stands_for: tuple[tuple[int, ...], ...]
@@ -24,9 +24,9 @@ class Contracted:
 
 
 def contract(problem: OrderProblem) -> Contracted:
-    """The problem with steps u -> v merged, over and over, where some best order runs them back to back.
+    """The problem with steps u -> v merged repeatedly, if some best order runs them back to back.
 
-    See `_merged` for when that is so, and why.
+    `_merged` gives the condition and its proof.
     """
     draft = _Draft(problem)
     todo = list(range(len(problem.stores)))
@@ -52,14 +52,14 @@ class _Node:
 
 
 class _Draft:
-    """A problem in the making. A node is known by its first step; stores keep their numbers."""
+    """A partial problem. A node is named by its first step; stores keep their numbers."""
 
     def __init__(self, problem: OrderProblem) -> None:
         self.problem = problem
         self.sizes = [store.size for store in problem.stores]
         self.readers = [set(store.readers) for store in problem.stores]
         self.writers = [set(store.writers) for store in problem.stores]
-        self.gone: set[int] = set()  # stores that live inside a node
+        self.gone: set[int] = set()  # stores inside a node
         self.nodes = {
             step: _Node((step,), set(problem.before[step]), set(), set(), problem.scratch[step])
             for step in range(len(problem.steps))
@@ -87,12 +87,12 @@ class _Draft:
         return (u, v) if own and u != v else None
 
     def dies(self, store: int, node: int) -> bool:
-        """Whether the store is certain to die at this node: nobody else reads it, and it is not kept."""
+        """Whether the store certainly dies at this node: it has no other reader and is not kept."""
         known = self.problem.stores[store]
         return self.readers[store] == {node} and not known.is_output and node not in self.writers[store]
 
     def replace(self, u: int, v: int, between: int, merged: _Node) -> None:
-        """Puts the merged node in the place of both, under u's number."""
+        """Replaces both nodes by the merged one, under u's number."""
         self.gone.add(between)
         (target,) = merged.writes
         self.writers[target] = {u}

@@ -49,7 +49,7 @@ class MinCuts:
         self.follow(lattice.pred)
 
     def follow(self, before: Sequence[int]) -> None:
-        """From now on, executed sets are closed under these masks of predecessors."""
+        """From now on executed sets must be closed under these masks of predecessors."""
         pairs = [(step, p) for step, mask in enumerate(before) for p in bits(mask)]
         tail, head, capacity = self._stores
         self._tail = np.concatenate([tail, np.array([a for a, _ in pairs], np.int64)])

@@ -1,6 +1,6 @@
-"""Every executed set within a budget, level by level, as arrays of 64-bit masks: decides what `beam` leaves open.
+"""All executed sets within a budget, level by level, as arrays of 64-bit masks; decides what `beam` leaves open.
 
-It answers yes or no for one budget; choosing budgets and narrowing the graph first are left to `solve` and `probe`.
+It answers yes or no for one budget; `solve` and `probe` choose budgets and narrow the graph.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ Bytes = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class FloodResult:
-    """An order within the budget or None; and whether None means that there is none."""
+    """An order within the budget or None, and whether None means that there is none."""
 
     order: tuple[int, ...] | None
     complete: bool
@@ -45,7 +45,7 @@ def flood(lattice: Lattice, budget: int, follows: Sequence[int], states: int) ->
 
 
 def _advance(lattice: Lattice, budget: int, follows: Sequence[int], done: Masks, held: Bytes) -> tuple[Masks, Bytes]:
-    """All sets one step larger, sorted, and what each holds."""
+    """All sets one step larger, sorted, with the bytes held by each."""
     settled = np.zeros(len(done), np.bool_)  # sets that have a free move, and so need no other
     froms, nexts, afters, frees = [], [], [], []
     for step in range(lattice.count):
@@ -89,7 +89,7 @@ def _run(lattice: Lattice, step: int, done: Masks, held: Bytes) -> tuple[Bytes, 
 
 
 def _trace_back(lattice: Lattice, budget: int, levels: list[Masks]) -> tuple[int, ...]:
-    """Some order through the levels, found from its end."""
+    """An order through the levels, reconstructed from the end."""
     done = lattice.full
     order = []
     for level in reversed(levels[:-1]):

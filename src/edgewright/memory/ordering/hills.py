@@ -10,7 +10,7 @@ from math import inf
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Steps that run one after the other; bytes count from the chain's own start."""
+    """A sequence of steps; bytes count from the start of the chain."""
 
     steps: tuple[int, ...]
     level: tuple[int, ...]  # held before each step and after the last; level[0] == 0
@@ -19,17 +19,17 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Climb:
-    """A stretch of a chain that is run without a break: up over a hill, down to a valley."""
+    """A section of a chain that runs without a pause: up over a hill, down to a valley."""
 
     begin: int  # positions in the chain: steps[begin:end]
     end: int
     start: int  # bytes held before
-    rise: int  # bytes above `start` that the hill takes
+    rise: int  # bytes above `start` at the hill
     change: int  # bytes held after, less `start`
 
     @property
     def rank(self) -> tuple[int, int]:
-        """What decides the order among climbs of independent chains, least first (Liu 1987).
+        """The sort key of climbs of independent chains (Liu 1987).
 
         First those that end no higher than they start, lowest hill first: each makes room for the next. Then the
         others, largest drop from hill to valley first: the same rule with time reversed.
@@ -77,10 +77,10 @@ def climbs(chain: Chain, begin: int, end: int) -> list[Climb]:
 
 
 def resting_places(chain: Chain, low: int, high: int) -> list[int]:
-    """The positions from `low` to `high` at which a chain may wait: those with no lower place to both sides.
+    """The positions from `low` to `high` at which a chain may wait: those without a lower position on both sides.
 
-    At a place with one as low before it and one as low behind it, waiting is never needed: cross the lower of
-    the two hills together with the higher one, when that one is crossed.
+    Between two positions as low as it, waiting is never needed: cross the lower of the two hills together with the
+    higher one.
     """
     places: set[int] = set()
     for positions in (range(low, high + 1), range(high, low - 1, -1)):

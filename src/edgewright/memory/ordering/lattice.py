@@ -1,7 +1,7 @@
-"""The problem as a walk: sets of executed steps as bit masks, what is held between steps, what a step needs.
+"""The problem as a path through sets of executed steps: bit masks, bytes held between steps, bytes needed by a step.
 
-An order is a path through the lattice of executed sets from none to all; its peak is the dearest edge. Choosing
-the path is left to `beam`, `flood` and `pivots`.
+An order is a path through the lattice of executed sets from none to all; its peak is the largest edge. `beam`, `flood`
+and `pivots` choose the path.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -39,10 +39,10 @@ def mask_of(numbers: NDArray[np.int64], count: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class StepEffects:
-    """What running one step does to the memory, ready for mask arithmetic."""
+    """The memory effects of one step, as masks and sizes."""
 
     always: int  # scratch and stores that no other step can have started
-    born: int  # of these, the bytes that the step starts (without scratch)
+    born: int  # of `always`, the bytes that the step starts (without scratch)
     joins: tuple[tuple[int, int], ...]  # (other writers, size): started here unless one of them ran
     frees: tuple[tuple[int, int], ...]  # (other steps that touch it, size): freed here once all of them ran
     # For each y: (size y, ((others of x, saved), ...)).
@@ -50,7 +50,7 @@ class StepEffects:
 
 
 class Lattice:
-    """Masks for all steps; `held` and `run` are all that a search needs to know of the memory."""
+    """Masks for all steps; searches need only `held` and `run`."""
 
     def __init__(self, problem: OrderProblem) -> None:
         self.count = len(problem.steps)
@@ -70,7 +70,7 @@ class Lattice:
         for x, touch in enumerate(self.touch):
             for step in bits(touch):
                 self.touched[step].append(x)
-        self.most = sum(self.size) + sum(problem.scratch)  # bytes that no order exceeds
+        self.most = sum(self.size) + sum(problem.scratch)  # an upper bound for every order
         # All peaks are multiples of this.
         self.unit = max(1, gcd(*self.size, *problem.scratch, *problem.savings.values()))
         savings: list[list[tuple[int, int, int]]] = [[] for _ in range(self.count)]  # by step: (x, y, bytes)
@@ -125,7 +125,7 @@ class Lattice:
 
     @staticmethod
     def _others(move: StepEffects) -> int:
-        """The steps on which it depends what this one does to the memory."""
+        """The steps that influence the memory effects of this one."""
         parts = (part for _, shared in move.shares for part in shared)
         return reduce(or_, (others for others, _ in (*move.joins, *move.frees, *parts)), 0)
 

@@ -1,4 +1,4 @@
-"""The last resort: the order as an integer programme, for segments that nothing else closed.
+"""The last resort: the order as an integer programme, for segments that nothing else solved.
 
 S (4.10) to (4.23) state it with big-M rows; here CP-SAT gets positions and lifetimes directly.
 """
@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from edgewright.cpsat import cp_model, has_solver, repeatable_solver, solve
 from edgewright.memory.ordering.problem import OrderProblem
 
-MOST_STEPS = 48  # beyond this the programme proves nothing in reasonable time
+MOST_STEPS = 48  # larger segments are not proven in reasonable time
 
 
 def improve(
     problem: OrderProblem, start: Sequence[int], bound: int, effort: float
 ) -> tuple[tuple[int, ...] | None, int]:
-    """(a better order than `start` or None, a proven bound), within `effort` deterministic seconds."""
+    """A better order than `start` or None, and a proven bound, within `effort` deterministic seconds."""
     if not has_solver():
         return None, bound
     count = len(problem.steps)
@@ -41,7 +41,7 @@ def improve(
         for p in problem.before[a]:
             model.add(earlier[p][a] == 1)
 
-    # What is alive at each step, and what dies there, fits below the peak.
+    # Stores live at each step, and those that die there, fit below the peak.
     for s in range(count):
         use: list[cp_model.LinearExprT] = [problem.scratch[s]]
         dies: dict[int, cp_model.LiteralT] = {}
@@ -65,7 +65,7 @@ def improve(
             use.append(-1 * shared)
         model.add(sum(use) <= peak)
 
-    # Objective, with the known order as the place to start.
+    # Objective, with the known order as a hint.
     model.minimize(peak)
     for step, variable in enumerate(at):
         model.add_hint(variable, position[step])
@@ -80,14 +80,14 @@ def improve(
 
 
 def _any(model: cp_model.CpModel, literals: list[cp_model.IntVar]) -> cp_model.IntVar:
-    """A literal that is true exactly when one of them is."""
+    """A literal that is true exactly if one of them is."""
     result = model.new_bool_var("")
     model.add_max_equality(result, literals or [0])
     return result
 
 
 def _both(model: cp_model.CpModel, a: cp_model.IntVar | bool, b: cp_model.IntVar | bool) -> cp_model.IntVar | int:
-    """A literal that is true when both are."""
+    """A literal that is true if both are."""
     if a is True and b is True:
         return 1
     if a is True:

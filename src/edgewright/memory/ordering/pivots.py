@@ -1,8 +1,8 @@
-"""Parallel chains interleaved exactly, however many they are.
+"""Interleaves parallel chains exactly, for any number of chains.
 
-Executed sets explode here, while hills and valleys (`hills`) order independent chains at once. What ties the
-chains together is a fork store that dies with its last reader and a join store that starts with its first
-writer. These two moments are the pivots; a small integer programme chooses where each chain stands at them.
+Executed sets explode here, while hills and valleys (`hills`) order independent chains at once. The chains depend on
+each other through a fork store that dies with its last reader and a join store that starts with its first writer. These
+two moments are the pivots; a small integer programme chooses the position of each chain at them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Pivot:
 
 @dataclass(frozen=True, slots=True)
 class ChainSegment:
-    """What one chain does between two pivots: `steps[begin:end]`."""
+    """The part of a chain between two pivots: `steps[begin:end]`."""
 
     phase: int
     begin: int
@@ -38,32 +38,31 @@ class ChainSegment:
 
 @dataclass(frozen=True, slots=True)
 class PivotPlaces:
-    """Where a chain stands at each pivot, and at which of them its next step is the pivot."""
+    """The position of a chain at each pivot, and the pivots at which its next step acts."""
 
     at: tuple[int, ...]
     acts: tuple[bool, ...]
 
     def legs(self, length: int) -> list[ChainSegment]:
-        """The stretches between the pivots, the acting steps left out."""
+        """The sections between the pivots, without the acting steps."""
         begins = (0, *(at + acts for at, acts in zip(self.at, self.acts, strict=True)))
         return [ChainSegment(phase, a, b) for phase, (a, b) in enumerate(zip(begins, (*self.at, length), strict=True))]
 
 
 @dataclass(frozen=True)
 class Interleaved:
-    """An order better than the one known, if there is one, and what no order can do without."""
+    """A better order than the known one, if any, and a lower bound for all orders."""
 
     order: tuple[int, ...] | None
     bound: int
 
 
 def interleave(lattice: Lattice, branches: Branches, least: int, known: int, effort: float) -> Interleaved:
-    """The best interleaving of the chains that needs less than `known` bytes; none needs less than `least`.
+    """The best interleaving of the chains that needs less than `known` bytes; `least` is a lower bound.
 
-    Given where every chain stands at the pivots, each phase between them is a set of independent chains with
-    fixed ends, for which the order by `Climb.rank` is optimal (Liu 1987). So only these places are to be chosen.
-    The pivots come in either order, or are one step; the best of these cases counts. `effort` bounds each case,
-    in CP-SAT's deterministic seconds.
+    Given the position of every chain at the pivots, each phase between them is a set of independent chains with fixed
+    ends, which `Climb.rank` orders optimally (Liu 1987). So only these positions must be chosen. The pivots come in
+    either order, or are one step; the best case counts. `effort` bounds each case, in CP-SAT's deterministic seconds.
     """
     events = [Pivot(True, False)] if branches.fork is not None else []
     events += [Pivot(False, True)] if branches.join is not None else []
@@ -83,7 +82,7 @@ def interleave(lattice: Lattice, branches: Branches, least: int, known: int, eff
 
 
 class _Programme:
-    """The choice of places for one sequence of pivots."""
+    """The choice of positions for one sequence of pivots."""
 
     def __init__(self, lattice: Lattice, branches: Branches, pivots: tuple[Pivot, ...]) -> None:
         self.branches, self.pivots = branches, pivots
@@ -103,7 +102,7 @@ class _Programme:
         self.is_small = self.is_small and sum(map(len, self.options)) <= _MOST_OPTIONS
 
     def _options(self, i: int, chain: Chain) -> list[PivotPlaces]:
-        """The places worth considering for a chain, for each role it may play."""
+        """The useful positions of a chain, for each role it may play."""
         count = len(chain.steps)
         last_touch, first_write = self.branches.last_touch.get(i), self.branches.first_write.get(i)
         found = []
@@ -189,7 +188,7 @@ class _Programme:
         return self._order(chosen), round(solver.objective_value), round(solver.best_objective_bound)
 
     def _bytes_at(self, i: int, option: PivotPlaces, k: int) -> int:
-        """What the chain holds at pivot k, or needs if the pivot is its step."""
+        """The bytes that the chain holds at pivot k, or needs if the pivot is its step."""
         chain, at = self.branches.chains[i], option.at[k]
         if not option.acts[k]:
             return chain.level[at]
@@ -215,14 +214,14 @@ class _Programme:
 def _places(
     chain: Chain, ranges: list[tuple[int, int]], acts: tuple[bool, ...], begin: int = 0
 ) -> list[tuple[int, ...]]:
-    """All ways to stand at the pivots, from `begin` on, at places where waiting can be worth while."""
+    """All combinations of positions at the pivots, from `begin` on, where waiting can pay."""
     if not ranges:
         return [()]
     (low, high), later = ranges[0], ranges[1:]
     found = []
     for at in range(max(low, begin), high + 1):
         for rest in _places(chain, later, acts[1:], at + acts[0]):
-            # The next pivot's place bounds this one: it may not lie behind it.
+            # The next pivot's position bounds this one.
             top = min(high, rest[0]) if rest else high
             if acts[0] or at in resting_places(chain, max(low, begin), top):
                 found.append((at, *rest))
@@ -230,7 +229,7 @@ def _places(
 
 
 def _held(chain: Chain, leg: ChainSegment, path: list[Climb], rank: tuple[int, int], wins_ties: bool) -> int:
-    """Bytes the chain holds on this leg when a climb of another chain with this rank runs."""
+    """The bytes that the chain holds in this phase when another chain's climb with this rank runs."""
     held = chain.level[leg.begin]
     for climb in path:
         if climb.rank < rank or (wins_ties and climb.rank == rank):

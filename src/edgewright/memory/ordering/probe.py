@@ -1,7 +1,6 @@
-"""What must hold in every order within a budget: pairs of steps that can only run one way round.
+"""Derives pairs of steps whose order is the same in every order within a budget.
 
-Whether an order within the budget exists is left to `beam`; here the budget is refuted, or the graph gets
-narrower for it.
+`beam` decides whether such an order exists; here the budget is refuted, or the graph becomes narrower.
 """
 
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ class Precedence:
 
     def __init__(self, lattice: Lattice) -> None:
         self.count, self.full = lattice.count, lattice.full
-        self.direct = list(lattice.pred)  # what all other pairs follow from
+        self.direct = list(lattice.pred)  # generates all other pairs
         self.before = [0] * self.count
         self.after = [0] * self.count
         order = execution_order([tuple(bits(mask)) for mask in lattice.pred])
@@ -28,7 +27,7 @@ class Precedence:
                 self.after[step] |= self.after[s] | 1 << s
 
     def copy(self) -> "Precedence":
-        """The same pairs, to be extended apart."""
+        """An independent copy."""
         twin = object.__new__(Precedence)
         twin.count, twin.full = self.count, self.full
         twin.direct, twin.before, twin.after = list(self.direct), list(self.before), list(self.after)
@@ -39,7 +38,7 @@ class Precedence:
         return self.full & ~(self.before[step] | self.after[step] | 1 << step)
 
     def add(self, first: int, second: int) -> bool:
-        """Adds the pair and all that follows; False when it contradicts what is known."""
+        """Adds the pair and its consequences; False if it contradicts known pairs."""
         if self.after[second] >> first & 1:
             return False
         if not self.before[second] >> first & 1:
@@ -54,10 +53,10 @@ class Precedence:
 
 
 def step_bound(cuts: MinCuts, known: Precedence, needs: Sequence[int], flows: int) -> int:
-    """The largest of steps' minimum cuts: no order needs less.
+    """The largest minimum cut over steps, a lower bound for every order.
 
-    `needs` are the steps' bytes in some order. They cap the cuts, so most cuts need not be computed; where there are
-    more steps than `flows`, every second or third is asked, and so on.
+    `needs` are the steps' bytes in some order. They cap the cuts, so most cuts need not be computed; if there are more
+    steps than `flows`, every second or third step is used, and so on.
     """
     bound = 0
     for step in sorted(range(known.count), key=lambda s: -needs[s])[:: -(-known.count // flows)]:
@@ -68,12 +67,12 @@ def step_bound(cuts: MinCuts, known: Precedence, needs: Sequence[int], flows: in
 
 
 def probe(cuts: MinCuts, known: Precedence, budget: int, flows: int) -> tuple[bool, int]:
-    """(False, ...) when no order keeps within the budget; otherwise `known` holds what every such order must do.
+    """(False, ...) if no order keeps within the budget; otherwise `known` holds the pairs that every such order obeys.
 
-    If step t cannot run within the budget once i has run, then t comes before i; if it cannot while i has not
-    run, i comes before t. Each new pair tightens the other cuts, so this goes on until nothing changes. One
-    cut within the budget is a witness for many pairs at once, which leaves few cuts to compute. At most `flows`
-    cuts are computed; the second value says how many were.
+    If step t cannot run within the budget after i, then t comes before i; if it cannot before i, i comes before t. Each
+    new pair tightens the other cuts, so this repeats until nothing changes. One cut within the budget is a witness for
+    many pairs at once, which leaves few cuts to compute. At most `flows` cuts are computed; the second value is their
+    number.
     """
     used = 0
     changed = True
@@ -107,7 +106,7 @@ def probe(cuts: MinCuts, known: Precedence, budget: int, flows: int) -> tuple[bo
 
 
 def _next_question(known: Precedence, t: int, can_before: int, can_after: int) -> tuple[int, bool] | None:
-    """(i, True) when no witness runs i before t; (i, False) when none runs it after; None when all pairs have both."""
+    """(i, True) if no witness runs i before t; (i, False) if none runs it after; None if all pairs have both."""
     unsettled = known.open_to(t)
     for missing, ran_first in ((unsettled & ~can_before, True), (unsettled & ~can_after, False)):
         if missing:

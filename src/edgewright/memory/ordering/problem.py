@@ -1,6 +1,6 @@
-"""The question "in which order?": steps, the stores they touch, and the judge that says what an order costs.
+"""The ordering problem: steps, the stores they touch, and the judge that computes the cost of an order.
 
-Finding orders is left to the sibling modules; nothing here is shared with them but the data.
+The sibling modules find orders; they share only the data types with this one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,11 +10,11 @@ from itertools import accumulate
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """A buffer as the order sees it: who touches it and how large it is."""
+    """A buffer for the purpose of ordering: its size, its writers and readers."""
 
     name: str
     size: int  # bytes
-    writers: tuple[int, ...]  # several when parts are written in place (concat); empty for a network input
+    writers: tuple[int, ...]  # several if parts are written in place (concat); empty for a network input
     readers: tuple[int, ...]
     is_input: bool = False  # alive from before the first step
     is_output: bool = False  # alive until after the last step
@@ -22,17 +22,17 @@ class Store:
 
 @dataclass(frozen=True)
 class OrderProblem:
-    """Steps with their order constraints and the stores that are alive between them.
+    """Steps with their order constraints and the stores that live between them.
 
-    `savings[(step, x, y)]` counts the bytes that store x (dying at that step) and store y (first written by
-    it) may share: in-place layers, and outputs that trail their input in the same memory.
+    `savings[(step, x, y)]` counts the bytes that store x (dying at that step) and store y (first written by it) may
+    share: in-place layers, and outputs that overlap their input.
     """
 
     steps: tuple[str, ...]  # names; a step's index is its id
-    before: tuple[tuple[int, ...], ...]  # for each step, the steps that must have run (direct predecessors)
+    before: tuple[tuple[int, ...], ...]  # direct predecessors of each step
     stores: tuple[Store, ...]
     savings: Mapping[tuple[int, int, int], int] = field(default_factory=dict)
-    scratch: tuple[int, ...] = ()  # extra bytes while the step runs; empty means none anywhere
+    scratch: tuple[int, ...] = ()  # extra bytes while the step runs; empty: none for any step
 
     def __hash__(self) -> int:
         return hash((self.steps, self.before, self.stores, self.scratch))  # a mapping has no hash; it is compared
@@ -56,7 +56,7 @@ class OrderProblem:
 
 @dataclass(frozen=True)
 class Order:
-    """An order of all steps, what it costs, and what no order can do without."""
+    """An order of all steps, its peak, and a lower bound for all orders."""
 
     steps: tuple[int, ...]
     peak: int  # bytes, as the judge counts them
@@ -65,12 +65,12 @@ class Order:
 
     @property
     def optimal(self) -> bool:
-        """Whether no order needs less."""
+        """Whether the order is proven best."""
         return self.peak == self.bound
 
 
 def is_valid(problem: OrderProblem, order: Sequence[int]) -> bool:
-    """Whether the order runs every step once, and after all steps it must follow."""
+    """Whether the order runs every step once, after all its predecessors."""
     position = {step: at for at, step in enumerate(order)}
     return sorted(order) == list(range(len(problem.steps))) and all(
         position[p] < position[s] for s in position for p in problem.before[s]
@@ -80,11 +80,11 @@ def is_valid(problem: OrderProblem, order: Sequence[int]) -> bool:
 def profile(problem: OrderProblem, order: Sequence[int]) -> list[int]:
     """Bytes in use while each step of the order runs (the judge; it shares no code with the solvers).
 
-    A store is alive from its first writer to its last reader or writer, both included; an input from the start
-    (if anybody touches it), an output to the end.
+    A store is live from its first writer to its last reader or writer, inclusive; an input from the start (if it is
+    used), an output to the end.
     """
     position = {step: at for at, step in enumerate(order)}
-    change = [0] * (len(order) + 1)  # bytes that come to life (or went) at each position
+    change = [0] * (len(order) + 1)  # change of live bytes at each position
     dies: list[int] = []
     for store in problem.stores:
         touched = [position[s] for s in store.writers + store.readers]
@@ -105,5 +105,5 @@ def profile(problem: OrderProblem, order: Sequence[int]) -> list[int]:
 
 
 def peak(problem: OrderProblem, order: Sequence[int]) -> int:
-    """The most bytes in use at any step of the order; 0 for no steps."""
+    """The peak of the order; 0 without steps."""
     return max(profile(problem, order), default=0)

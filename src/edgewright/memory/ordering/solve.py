@@ -1,7 +1,4 @@
-"""The front door: cuts the problem into segments and orders each with the cheapest method that proves its result.
-
-The methods themselves live in the sibling modules.
-"""
+"""The main entry: cuts the problem into segments and orders each with the cheapest method that proves its result."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
@@ -22,9 +19,9 @@ from edgewright.memory.ordering.waists import Segment, cut_at_waists
 
 @dataclass(frozen=True, slots=True)
 class OrderEffort:
-    """The work to spend on a segment, counted in states, cuts and CP-SAT's deterministic time: results repeat.
+    """The effort for a segment, counted in states, cuts and CP-SAT's deterministic time, so that results repeat.
 
-    Widths and cuts are those of a segment of up to `LARGE` steps; a larger one has fewer, since each costs more.
+    Widths and cuts are those of a segment of up to `LARGE` steps; larger segments get fewer, since each costs more.
     """
 
     width: int = 200  # executed sets per level in a quick sweep
@@ -41,13 +38,13 @@ _CLOSE = 100  # bisection ends when the open range is less than one part in this
 def order(problem: OrderProblem, effort: OrderEffort = DEFAULT, below: int | None = None) -> Order:
     """The order of steps that needs the least memory, with the bound that proves it (or shows the gap).
 
-    With `below`, only an order that needs less than that is of interest: where none is found soon, any will do.
+    With `below`, only an order that needs less is of interest; if none is found soon, any order is returned.
 
-    A network is planned more than once, plainly and with every saving, and asks much of it again: answers are kept.
+    Answers are cached, because a network is planned several times with similar problems.
 
-    The flow of S fig. 4.7 with proofs in place of time limits: steps that belong together are merged, then waists, then
-    for each segment a sweep, chains, cuts and probes. A segment is worked on only while it needs more than what some
-    segment needs in any case.
+    This is the flow of S fig. 4.7 with proofs in place of time limits: merge steps that belong together, cut at waists,
+    then for each segment sweeps, chains, cuts and probes. Work on a segment stops when another segment needs as much in
+    any case.
     """
     smaller = contract(problem)
     found = _order(smaller.problem, effort, below)
@@ -59,7 +56,7 @@ def order(problem: OrderProblem, effort: OrderEffort = DEFAULT, below: int | Non
 
 def _order(problem: OrderProblem, effort: OrderEffort, below: int | None) -> Order:
     pieces = cut_at_waists(problem)
-    alike: dict[Hashable, _Work] = {}  # what repeats, as the steps of unrolled loops do, is ordered once
+    alike: dict[Hashable, _Work] = {}  # repeated segments, as in unrolled loops, are ordered once
     works = {}
     for at, part in enumerate(pieces.parts):
         if isinstance(part, Segment):
@@ -81,7 +78,7 @@ def _order(problem: OrderProblem, effort: OrderEffort, below: int | None) -> Ord
 
 
 class _Work:
-    """One segment on its way to a proven order; bytes include what lies across it."""
+    """A segment and the state of its search; bytes include those that lie across it."""
 
     def __init__(self, segment: Segment, effort: OrderEffort) -> None:
         self.segment, self.effort = segment, effort
@@ -89,7 +86,7 @@ class _Work:
         self.branches = find_branches(self.lattice)
         self.width = -(-effort.width * LARGE // max(LARGE, self.lattice.count))
         self.flows = effort.flows * LARGE**2 // max(LARGE, self.lattice.count) ** 2
-        # Parallel chains have their own method; a narrow sweep is enough to start from.
+        # Parallel chains have their own method; a narrow sweep is a sufficient start.
         swept = sweep(self.lattice, 4 if self.branches else self.width, cap=self.lattice.most + 1)
         assert swept.order is not None
         self.method = "sweep"
@@ -105,20 +102,20 @@ class _Work:
 
     @property
     def peak(self) -> int:
-        """Bytes that the best order found so far needs."""
+        """Bytes of the best order so far."""
         return self.local_peak + self.segment.base
 
     @property
     def bound(self) -> int:
-        """Bytes that no order of the segment can do without."""
+        """Lower bound for all orders of the segment."""
         return self.local_bound + self.segment.base
 
     def may_be_below(self, limit: int) -> bool:
-        """Whether it pays to look for an order that needs less: in a large segment only where the sweep found one."""
+        """Whether searching further for a lower peak pays: in a large segment only if the sweep found a lower one."""
         return (self.peak if self.lattice.count > LARGE else self.bound) < limit
 
     def refine(self, enough: int) -> None:
-        """Narrows the gap between bound and peak until it is closed, the peak is `enough`, or effort runs out."""
+        """Narrows the gap between bound and peak until it is closed, the peak is `enough`, or the effort is used up."""
         enough -= self.segment.base
         if self.local_peak <= max(enough, self.local_bound):
             return
@@ -143,10 +140,10 @@ class _Work:
             self.order, self.local_peak = better, cost
 
     def _probe(self, enough: int) -> None:
-        """Asks for budgets between bound and peak: each is refuted, met by a quick sweep, or left open.
+        """Probes budgets between bound and peak: each is refuted, met by a quick sweep, or left open.
 
-        Cuts are often tight, so the bound comes first. After that, the budget just below each new best order,
-        and bisection while it pays; at last, what is still open is settled by exhaustive floods, if they can.
+        Cuts are often tight, so the bound is probed first; then the budget just below each new best order, then
+        bisection. Exhaustive floods settle what is still open, if they can.
         """
         unit = self.lattice.unit
         flows = self.flows
@@ -175,9 +172,9 @@ class _Work:
             self._settle(enough, flows)
 
     def _settle(self, enough: int, flows: int) -> None:
-        """Bisects once more, with exhaustive floods; a budget that is too much for one is left open."""
+        """Bisects with exhaustive floods; a budget that is too large for a flood stays open."""
         unit, states = self.lattice.unit, self.effort.states
-        closed_from = self.local_peak  # budgets from here on need no question
+        closed_from = self.local_peak  # budgets from here on are settled
         while self.lattice.count <= WORD and states > 0 and closed_from > max(enough, self.local_bound):
             budget = (self.local_bound + closed_from - unit) // 2 // unit * unit
             known = self.known.copy()
@@ -197,7 +194,7 @@ class _Work:
                 closed_from = budget
 
     def _sweep(self, budget: int, known: Precedence) -> None:
-        """Takes an order within the budget if the sweep meets one; raises the bound if there is none."""
+        """Takes an order within the budget if the sweep finds one; raises the bound if there is none."""
         swept = sweep(self.lattice, self.width, cap=budget + 1, floor=budget, follows=known.direct)
         self._take(swept.order)
         if swept.order is None and swept.complete:

@@ -1,7 +1,7 @@
-"""The problem cut at its waists: steps that every order runs at the same place.
+"""Cuts the problem at its waists: steps that have the same position in every order.
 
-What is alive at a waist is the same in every order, so the segments between waists are ordered apart, and the
-least peak is the largest over the segments. Ordering a segment is left to `solve`.
+The live stores at a waist are the same in every order, so segments between waists can be ordered separately, and the
+least peak is the largest over the segments.
 """
 
 from collections.abc import Hashable
@@ -14,15 +14,15 @@ from edgewright.network.network import execution_order
 
 @dataclass(frozen=True)
 class Segment:
-    """Steps between two waists as a problem of their own, with ids from 0."""
+    """Steps between two waists as a separate problem, with ids from 0."""
 
     steps: tuple[int, ...]  # local id -> id in the whole problem
     problem: OrderProblem
-    base: int  # bytes that lie across the whole segment, untouched by it
+    base: int  # bytes of stores that cross the segment untouched
 
     @property
     def pattern(self) -> Hashable:
-        """All but the names: segments with the same pattern have the same best orders."""
+        """The segment without names: segments with the same pattern have the same best orders."""
         problem = self.problem
         stores = tuple((x.size, x.writers, x.readers, x.is_input, x.is_output) for x in problem.stores)
         return self.base, problem.before, stores, frozenset(problem.savings.items()), problem.scratch
@@ -30,10 +30,10 @@ class Segment:
 
 @dataclass(frozen=True)
 class Pieces:
-    """A problem in the order of its waists: single steps that are fixed, and segments that are to be ordered."""
+    """The problem in the order of its waists: fixed single steps, and segments to order."""
 
     parts: tuple[int | Segment, ...]
-    fixed_peak: int  # bytes of the dearest waist, the same in every order
+    fixed_peak: int  # the highest waist, the same in every order
 
 
 def cut_at_waists(problem: OrderProblem) -> Pieces:

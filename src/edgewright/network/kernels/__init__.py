@@ -1,4 +1,4 @@
-"""The operators in numpy, over regions: the interpreter that every plan is judged against."""
+"""The operators in numpy, over regions: the reference that every plan is judged against."""
 
 from .compute import checked_input, compute, compute_whole, execute, run_layer
 from .operand import Operand

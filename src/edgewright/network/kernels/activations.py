@@ -1,4 +1,4 @@
-"""The functions of one real number: activations, alone or folded into another layer."""
+"""Functions of one real number: activations, separate or folded into another layer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..tensor import Array
 
 
 def activate(activation: Activation | None, x: Array) -> Array:
-    """The activation of every element, in x's own type where it is a float."""
+    """Applies the activation to every element, in x's own type if it is a float."""
     match activation:
         case None:
             return x
@@ -28,7 +28,7 @@ def activate(activation: Activation | None, x: Array) -> Array:
         case HardSigmoid(alpha, beta):
             return clamp(x * _like(x, alpha) + _like(x, beta), 0.0, 1.0)
         case Unary(kind):
-            # Overflow to infinity and roots of negatives (NaN) are what IEEE arithmetic is expected to give.
+            # Overflow to infinity and NaN for roots of negatives are the expected IEEE results.
             with np.errstate(all="ignore"):
                 return UNARY[kind](x)
 
@@ -42,7 +42,7 @@ def clamp(x: Array, low: float, high: float) -> Array:
 
 
 def _like(x: Array, value: float) -> np.generic:
-    """A number in x's float type, so that float32 is not widened on the way."""
+    """A number in x's float type, so that float32 is not widened."""
     return (x.dtype if np.issubdtype(x.dtype, np.floating) else np.dtype(np.float64)).type(value)
 
 

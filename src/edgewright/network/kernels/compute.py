@@ -49,12 +49,13 @@ def compute_whole(
 
 
 def is_quantised(inputs: Sequence[Tensor], result: Tensor) -> bool:
-    """Whether stored integers stand for real numbers, so that somebody's rounding rules apply."""
+    """Whether stored integers represent real numbers, so that rounding rules apply."""
     return any(tensor.quant is not None and not tensor.dtype.is_float for tensor in (result, *inputs))
 
 
 def execute(network: Network, inputs: Mapping[str, Array], keep: Iterable[str] = ()) -> dict[str, Array]:
-    """The outputs of the network, and the tensors to `keep`; layer by layer, each value dropped after its last use."""
+    """The outputs of the network, and the tensors to `keep`. Runs layer by layer; each value is dropped after its last
+    use."""
     wanted = {*network.outputs, *keep}
     values: dict[str, Array] = dict(network.constants)
     for name in network.inputs:
@@ -80,7 +81,7 @@ def run_layer(network: Network, layer: Layer, values: Mapping[str, Array]) -> Ar
 
 
 def by_name(network: Network, inputs: Mapping[str, Array] | Array) -> Mapping[str, Array]:
-    """The inputs by their names; a bare array is the value of the only input."""
+    """The inputs by name; a bare array is the value of the only input."""
     if isinstance(inputs, Mapping):
         return inputs
     if len(network.inputs) != 1:
@@ -92,7 +93,7 @@ def by_name(network: Network, inputs: Mapping[str, Array] | Array) -> Mapping[st
 
 
 def checked_input(tensor: Tensor, inputs: Mapping[str, Array]) -> Array:
-    """The value given for an input, when it has the right type and shape."""
+    """The value of an input, after a check of its type and shape."""
     if tensor.name not in inputs:
         raise InputError(f"no value for input '{tensor.name}'; given are {sorted(inputs)}")
     value = np.asarray(inputs[tensor.name])

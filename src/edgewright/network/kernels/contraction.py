@@ -1,7 +1,8 @@
-"""Products and sums rounded at once: LiteRT's reference kernels do so on Arm, where its compiler contracts them.
+"""Fused multiply-add: on Arm, LiteRT's reference kernels round products and sums at once, because the compiler
+contracts them.
 
-The results that we promise, on every processor, are those of x86-64, where a product and a sum each are rounded. The
-other ones are computed to tell a runtime that differs for this reason from code that is wrong.
+The promised results, on every processor, are those of x86-64, where product and sum are rounded separately. The
+contracted results are computed to distinguish a runtime that differs for this reason from wrong code.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _IS_CONTRACTED: ContextVar[bool] = ContextVar("is_contracted", default=False)
 
 @contextmanager
 def contracted() -> Iterator[None]:
-    """What is executed inside is what LiteRT's reference kernels give on Arm."""
+    """Inside the block, kernels compute what LiteRT's reference kernels give on Arm."""
     token = _IS_CONTRACTED.set(True)
     try:
         yield
@@ -32,20 +33,21 @@ def contracted() -> Iterator[None]:
 
 
 def multiply_add(a: Array, b: Array | Number, c: Array | Number) -> Array:
-    """a * b + c in float32, where a compiler may contract it; in float64 the difference is too small to be seen."""
+    """a * b + c in float32, contracted if the block asks for it; in float64 the difference is negligible."""
     if not _IS_CONTRACTED.get() or np.result_type(a, b, c) != np.float32:
         return a * b + c
     product, added = a.astype(np.float64) * b.astype(np.float64), c.astype(np.float64)
     total = np.asarray(product + added)
     rest = (product - (total - (total - product))) + (added - (total - product))
-    # Rounded to an odd last bit, so that rounding once more to float32 is right.
+    # Round to odd first, so that the second rounding to float32 is correct.
     is_odd = (total.view(np.int64) & 1).astype(bool)
     onwards = np.nextafter(total, np.where(rest > 0, np.inf, -np.inf))
     return np.where((rest != 0) & ~is_odd & np.isfinite(total), onwards, total).astype(np.float32)
 
 
 def may_be_contracted(network: Network) -> bool:
-    """Whether there are layers whose integers depend on it: tables of 16-bit functions, uint8 images interpolated."""
+    """Whether the result of some layer depends on contraction: tables of 16-bit functions, interpolated uint8
+    images."""
     return any(
         isinstance(layer.op, kinds) and network.tensors[layer.inputs[0]].dtype is dtype
         for layer in network.layers

@@ -14,7 +14,7 @@ from .operand import Operand
 
 
 def custom(op: Custom, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    """The region of the whole output; of inputs that are there in part, the rest is taken as zeros."""
+    """The region of the whole output; missing parts of inputs are zeros."""
     inputs = []
     for operand in operands:
         whole = operand.data
@@ -24,7 +24,7 @@ def custom(op: Custom, out: Region, operands: Sequence[Operand], result: Tensor)
         inputs.append(whole)
     try:
         found = np.asarray(op.definition.compute(inputs))
-    except Exception as error:  # whatever the user's own code raises
+    except Exception as error:  # any exception of the user's code
         raise ModelError(f"the reference of the custom operator '{op.name}' failed: {error}") from error
     if found.shape != result.shape:
         raise ModelError(f"the reference of the custom operator '{op.name}' gives {found.shape}, not {result.shape}")

@@ -1,4 +1,5 @@
-"""Numbers stored in eight bits as they come, and their products, as LiteRT's hybrid kernels and onnxruntime have it."""
+"""Dynamic quantisation to eight bits, and products of the stored numbers, as LiteRT's hybrid kernels and onnxruntime
+compute them."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def _symmetric(low: Array, high: Array) -> tuple[Array, ...]:
 
 
 def _asymmetric(low: Array, high: Array) -> tuple[Array, ...]:
-    """The range is widened to hold 0; the zero point is that of the end at which it rounds less."""
+    """The range is widened to contain 0; the zero point is computed from the end at which it rounds less."""
     low, high = np.minimum(low, np.float32(0)), np.maximum(high, np.float32(0))
     nothing = low == high
     step = np.where(nothing, 1.0, (high - low).astype(np.float64) / 255)
@@ -46,7 +47,7 @@ def _asymmetric(low: Array, high: Array) -> tuple[Array, ...]:
 
 
 def _even(low: Array, high: Array) -> tuple[Array, ...]:
-    """As onnxruntime has it, in float32 throughout; the zero point is that of int8 instead of uint8."""
+    """As onnxruntime computes it, in float32 throughout; the zero point is for int8 instead of uint8."""
     low, high = np.minimum(low, np.float32(0)), np.maximum(high, np.float32(0))
     scale = np.where(low == high, np.float32(1), (high - low) / np.float32(255))
     zero = np.rint(np.clip(-low / scale, 0, 255)) - np.float32(128)

@@ -1,4 +1,4 @@
-"""Element by element: activations, arithmetic, casts. Operands come cut so that numpy's broadcasting fits them."""
+"""Element-wise operators: activations, arithmetic, casts. Operands are cut so that numpy can broadcast them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .operand import Kernel, of_values
 
 
 def widened(x: Array) -> Array:
-    """x, with float16 widened to float32: what is computed is computed in float32."""
+    """x with float16 widened to float32, since computations use float32."""
     return x.astype(np.float32) if x.dtype == np.float16 else x
 
 
 def of_floats(function: Callable[..., Array]) -> Kernel:
-    """`of_values` for a function that computes, and so takes no float16."""
+    """`of_values` for functions that compute, and therefore widen float16."""
     return of_values(lambda op, *values: function(op, *map(widened, values)))
 
 
@@ -32,7 +32,7 @@ def select(op: Select, condition: Array, a: Array, b: Array) -> Array:
 
 
 def _divide(a: Array, b: Array) -> Array:
-    """a / b; integers are cut towards zero, as in C."""
+    """a / b; integer quotients are truncated towards zero, as in C."""
     if not np.issubdtype(np.result_type(a, b), np.integer):
         return a / b
     quotient = np.abs(a) // np.where(b == 0, 1, np.abs(b))
@@ -70,18 +70,18 @@ COMPARE: Mapping[CompareKind, Callable[[Array, Array], Array]] = {
 
 
 def converted(values: Array, dtype: DType) -> Array:
-    """The numbers as another type, the same on every processor: C and numpy leave open what is out of range.
+    """The numbers as another type, the same on every processor; C and numpy leave out-of-range values undefined.
 
-    Real numbers are cut towards zero and kept within int32 (int64 for that type), NaN becoming the least number.
+    Real numbers are truncated towards zero and clamped to int32 (int64 for that type); NaN becomes the minimum.
 
-    Narrower types keep the lowest bits, as of integers: so do onnxruntime and LiteRT within the range of int32.
+    Narrower types keep the lowest bits, as for integers: onnxruntime and LiteRT do the same within the range of int32.
     """
     is_whole = not (dtype.is_float or dtype is DType.BOOL)
     if not np.issubdtype(values.dtype, np.floating) or not is_whole:
         with np.errstate(over="ignore"):
             return values.astype(dtype.numpy)
     limits = np.iinfo(np.int64 if dtype is DType.INT64 else np.int32)
-    real = values.astype(np.float64)  # which holds -2^63, and 2^63 in place of the largest int64
+    real = values.astype(np.float64)  # holds -2^63, and 2^63 in place of the largest int64
     inside = (real > limits.min) & (real < limits.max)
     whole = np.where(inside, real, 0.0).astype(np.int64)
     return np.where(inside, whole, np.where(real >= limits.max, limits.max, limits.min)).astype(dtype.numpy)

@@ -31,14 +31,14 @@ product = Summing(_sums, _finish)
 
 
 def matrix_product(op: MatMul, a: Array, b: Array) -> Array:
-    """a times b, in their own type; each transposed first if `op` says so."""
+    """a times b, in their own type; each is transposed first if `op` says so."""
     a = np.swapaxes(a, -1, -2) if op.transpose_a else a
     b = np.swapaxes(b, -1, -2) if op.transpose_b else b
     return np.matmul(a, b)
 
 
 def max_windows(op: MaxPool2d, out: Region, x: Operand) -> Array:
-    """The largest element of each window; padding never wins."""
+    """The largest element of each window, ignoring padding."""
     is_integer = np.issubdtype(x.data.dtype, np.integer)
     span = window_input(op, out, x, np.iinfo(x.data.dtype).min if is_integer else -np.inf)
     views = taps(op, op.kernel, span, out.shape[1:3])
@@ -49,7 +49,7 @@ def max_windows(op: MaxPool2d, out: Region, x: Operand) -> Array:
 
 
 def sum_windows(op: AvgPool2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    """The sum of each window, float64 (exact for small integers); padding adds nothing."""
+    """The sum of each window in float64 (exact for small integers); padding adds nothing."""
     total = np.zeros(out.shape)
     for _, _, view in taps(op, op.kernel, window_input(op, out, operands[0], 0), out.shape[1:3]):
         total += view

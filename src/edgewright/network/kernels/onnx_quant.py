@@ -1,10 +1,9 @@
 """Quantised layers with onnxruntime's arithmetic: integer sums, float32 scales, round half to even.
 
-Products and global means are summed in integers; other layers run in float32 between the scales, which is what a QDQ
-file says and what onnxruntime computes without its optimisations, on every machine. With them it turns sums, products
-and averages into kernels of its own, which round ties otherwise, and not alike on all processors. Where a file itself
-asks for such kernels (`Arithmetic.QLINEAR`) the formulas are theirs, as on x86-64: the zero point is part of the number
-that is rounded.
+Products and global means are summed in integers; other layers run in float32 between the scales. That is what a QDQ
+file says, and what onnxruntime computes on every machine without its optimisations. With them, it replaces sums,
+products and averages by kernels that round ties differently, depending on the processor. If a file itself asks for such
+kernels (`Arithmetic.QLINEAR`), their formulas are used, as on x86-64: the zero point is added before rounding.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from .windows import product_sums, tap_counts, taps, window_input, work_type
 def compute_onnx(
     op: ops.Op, out: Region, operands: Sequence[Operand], result: Tensor, arithmetic: Arithmetic = Arithmetic.ONNX
 ) -> Array:
-    """The region of the output, as onnxruntime's CPU kernels give it."""
+    """The region of the output, as onnxruntime's CPU kernels compute it."""
     activation: ops.Activation | None = getattr(op, "activation", None)
     if isinstance(activation, ops.Clamp):
         bare: ops.Op = replace(op, activation=None)  # type: ignore[arg-type]
@@ -47,7 +46,7 @@ def compute_onnx(
 
 
 def has_integer_kernel(op: ops.Op, tensors: Sequence[Tensor], result: Tensor, arithmetic: Arithmetic) -> bool:
-    """Whether the layer is computed on stored integers: a formula of ours exists, and the tensors fit it."""
+    """Whether the layer is computed on stored integers: there is a formula, and the tensors fit it."""
     if type(op) not in QUANTISED or any(tensor.dtype.is_float for tensor in tensors):
         return False
     is_qlinear = arithmetic is Arithmetic.QLINEAR
@@ -69,13 +68,13 @@ def has_integer_kernel(op: ops.Op, tensors: Sequence[Tensor], result: Tensor, ar
 def _sums(
     op: ops.Conv2d | ops.ConvTranspose2d | ops.Dense, out: Region, operands: Sequence[Operand], result: Tensor
 ) -> Array:
-    """onnxruntime has no kernel for transposed convolutions, but works in float32; these sums differ at ties at most.
+    """onnxruntime has no kernel for transposed convolutions and works in float32; these sums differ at ties at most.
 
-    Zero points of dense weights are taken off the sums, so that big weights are not copied.
+    Zero points of dense weights are subtracted from the sums, so that large weights are not copied.
     """
     x, w = replace(operands[0], data=centred(operands[0])), operands[1]
     if not isinstance(op, ops.Dense):
-        narrow = x.tensor.dtype.bytes == 1  # 32 bits hold sums of eight-bit products, as they must in onnxruntime
+        narrow = x.tensor.dtype.bytes == 1  # 32 bits hold sums of eight-bit products, as in onnxruntime
         return product_sums(op, out, x, replace(w, data=centred(w)), result, np.int32 if narrow else np.int64)
     total = product_sums(op, out, x, w, result, np.int64)
     zero = zero_of(w.tensor, w.region).reshape(-1).astype(np.int64)
@@ -115,7 +114,7 @@ def _line(w: Operand) -> Array:
 
 
 def _requantised(total: Array, scale: Array, out: Region, result: Tensor) -> Array:
-    """Integer sums in steps of the output: one float32 multiplication (QLinearConv, QLinearMatMul, QGemm)."""
+    """Integer sums scaled to the output by one float32 multiplication (QLinearConv, QLinearMatMul, QGemm)."""
     steps = total.astype(np.float32)
     if result.quant is None:
         return steps * scale
@@ -124,7 +123,7 @@ def _requantised(total: Array, scale: Array, out: Region, result: Tensor) -> Arr
 
 
 def binary(op: ops.Binary, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    """QLinearAdd and QLinearMul: the zero point is part of the number that is rounded."""
+    """QLinearAdd and QLinearMul: the zero point is added before rounding."""
     a, b = (operand.data.astype(np.float32) for operand in operands)
     (sa, za), (sb, zb), (sc, zc) = (
         (scale_of(t, out), zero_of(t, out).astype(np.float32)) for t in (*(o.tensor for o in operands), result)
@@ -143,13 +142,13 @@ def _fma(a: Array, b: Array, c: Array) -> Array:
 
 
 def _saturated_whole(steps: Array, result: Tensor) -> Array:
-    """Steps that contain the zero point already, rounded and kept in the range of the output's type."""
+    """Steps that already contain the zero point, rounded and saturated to the output's type."""
     info = np.iinfo(result.dtype.numpy)
     return np.clip(np.rint(steps), info.min, info.max).astype(result.dtype.numpy)
 
 
 def avg_pool2d(op: ops.AvgPool2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    """A float32 mean of real numbers, in the order in which AveragePool sums them up (see `sums_columns`).
+    """A float32 mean of real numbers, summed in AveragePool's order (see `sums_columns`).
 
     An average of the whole image counts as a global one.
     """
@@ -171,15 +170,16 @@ def _average(op: ops.AvgPool2d, out: Region, x: Operand, by_column: bool) -> Arr
 
 
 def sums_columns(op: ops.AvgPool2d) -> bool:
-    """Whether onnxruntime adds up each column of a window, then the columns; if not, it goes tap by tap, row by row.
+    """Whether onnxruntime sums each column of a window first and then the columns; otherwise it goes tap by tap, row by
+    row.
 
-    The last bit of the mean depends on it, and with it ties between two steps.
+    The last bit of the mean depends on it, and so do ties between two steps.
     """
     return op.stride[1] <= 2
 
 
 def _qlinear_average(op: ops.AvgPool2d, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    """QLinearAveragePool: tap by tap; the zero point is part of the number that is rounded."""
+    """QLinearAveragePool: tap by tap; the zero point is added before rounding."""
     average = _average(op, out, operands[0], by_column=False)
     return _saturated_whole(average / scale_of(result, out) + zero_of(result, out).astype(np.float32), result)
 
@@ -193,7 +193,7 @@ def _sum_image(op: ops.Reduce | ops.AvgPool2d, out: Region, operands: Sequence[O
 def _finish_mean(
     op: ops.Reduce | ops.AvgPool2d, out: Region, total: Array, x: Tensor, others: Sequence[Operand], result: Tensor
 ) -> Array:
-    """QLinearGlobalAveragePool: an integer sum, scaled once. The zero point is taken off it at the end."""
+    """QLinearGlobalAveragePool: an integer sum, scaled once. The zero point is subtracted at the end."""
     every, count = Region.whole(x.shape), terms(op, x) if isinstance(op, ops.Reduce) else x.shape[1] * x.shape[2]
     steps = (total - count * int(zero_of(x, every))).astype(np.float32)
     return saturated(steps * (scale_of(x, every) / (scale_of(result, out) * np.float32(count))), out, result)
@@ -203,7 +203,7 @@ mean = Summing(_sum_image, _finish_mean)  # of the whole image
 
 
 def concat(op: ops.Concat, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    """QLinearConcat: inputs with another scale than the output are requantised."""
+    """QLinearConcat: inputs whose scale differs from the output's are requantised."""
     parts = [x.data if x.tensor.quant == result.quant else stored(real(x), x.region, result) for x in operands]
     return np.concatenate(parts, axis=op.axis)
 
@@ -223,14 +223,14 @@ QUANTISED: Mapping[type, Kernel] = {
 
 
 def clamped(activation: ops.Clamp, values: Array, result: Tensor) -> Array:
-    """A clamp on what is stored: rounding keeps order, so that it may come before the clamp or after it."""
+    """A clamp on stored values: rounding is monotonic, so the clamp may come before or after it."""
     if result.quant is None:
         return np.clip(values, np.float32(activation.low), np.float32(activation.high))
     return np.clip(values, number(activation.low, result), number(activation.high, result))
 
 
 def _only_moves(op: ops.Op, operands: Sequence[Operand], result: Tensor) -> bool:
-    """Whether stored integers pass through unchanged, or are all that matters."""
+    """Whether stored integers pass through unchanged, or only their values matter."""
     match op:
         case ops.ArgMax() | ops.Cast() | ops.TopK():
             return True
@@ -255,7 +255,7 @@ def _in_float(op: ops.Op, out: Region, operands: Sequence[Operand], result: Tens
 
 
 def _as_real(index: int, operands: Sequence[Operand]) -> Operand:
-    """An operand as real numbers; a bias without a scale of its own has that of the products it is added to."""
+    """An operand as real numbers; a bias without its own scale has the scale of the products."""
     x = operands[index]
     if x.tensor.quant is not None:
         return replace(x, data=real(x), tensor=replace(x.tensor, dtype=DType.FLOAT32, quant=None))

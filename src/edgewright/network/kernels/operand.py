@@ -1,6 +1,6 @@
-"""What a kernel is, and what it is handed for each input: exactly the values it may read, and where they lie.
+"""The type of kernels and of their operands: exactly the values that may be read, and their position.
 
-Kernels that sum come in two halves: the sums, which may be taken share by share, and what is done once at the end.
+Kernels that sum have two halves: the sums, which may be accumulated in parts, and the final computation.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..tensor import Array, Tensor
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """The values of `region` of `tensor`: what the operator's `needs` names, and nothing around it."""
+    """The values of `region` of `tensor`: exactly what the operator's `needs` names."""
 
     data: Array  # of the region's shape
     region: Region
@@ -28,7 +28,7 @@ class Operand:
 
     @property
     def origin(self) -> tuple[int, ...]:
-        """Where the first value lies in the tensor."""
+        """The index of the first value in the tensor."""
         return tuple(start for start, _ in self.region.bounds)
 
 
@@ -37,7 +37,7 @@ Kernel = Callable[[Any, Region, Sequence[Operand], Tensor], Array]
 
 
 def of_values(function: Callable[..., Array]) -> Kernel:
-    """The kernel of a function of the operator and its operands' values, wherever these lie."""
+    """A kernel for a function of the operator and its operands' values that does not depend on their position."""
     return lambda op, out, operands, result: function(op, *(operand.data for operand in operands))
 
 
@@ -47,7 +47,7 @@ Finish = Callable[[Any, Region, Array, Tensor, Sequence[Operand], Tensor], Array
 
 @dataclass(frozen=True, slots=True)
 class Summing:
-    """A kernel that sums over its first input, and only then does what is not linear: bias, scale, activation."""
+    """A kernel that sums over its first input and then applies the non-linear rest: bias, scale, activation."""
 
     sums: Kernel
     finish: Finish  # may overwrite the sums

@@ -1,16 +1,16 @@
-"""Partial sums of a layer, and the output that complete sums become: the same two halves that whole layers run.
+"""Partial sums of a layer, and the final computation on complete sums: the two halves that whole layers run, too.
 
-The running sums of an element of the output begin at zero and hold, before bias, scale and activation:
+The running sums of an output element start at zero and hold, before bias, scale and activation:
 
 - real numbers: float32 sums of x * w, or of x for sums, means and averages (which divide at the end);
 - quantised convolutions and dense layers: int32 sums of (x - zero of x) * (w - zero of w), *centred*; a tap that
-  falls on the padding adds nothing. C may add x * (w - zero of w) instead where no tap of the layer meets padding,
-  and take off zero of x * (sum of the centred weights) at the end, or fold it into the bias;
-- quantised sums, means and averages: int32 sums of x as stored, *raw*. The end takes off count * zero of x (a sum or
-  a mean; TFLite's average of a pool keeps the zero point, which input and output have in common).
+  falls on the padding adds nothing. C may add x * (w - zero of w) instead if no tap of the layer meets padding,
+  and subtract zero of x * (sum of the centred weights) at the end, or fold it into the bias;
+- quantised sums, means and averages: int32 sums of x as stored, *raw*. The end subtracts count * zero of x (a sum or
+  a mean; TFLite's average of a pool keeps the zero point, which input and output share).
 
-Integer sums are exact, so that every split gives the bytes of the whole layer; those of real numbers differ from it in
-the order of additions. Nothing is summed up where the whole layer does not add integers (`can_sum_partially`).
+Integer sums are exact, so every split gives the bytes of the whole layer; sums of real numbers may differ from it in
+rounding. Layers whose whole computation does not add integers have no partial sums (`can_sum_partially`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _MOST = (1 << 31) - 1
 
 
 def can_sum_partially(op: Op, tensors: Sequence[Tensor], result: Tensor, arithmetic: Arithmetic) -> bool:
-    """Whether sums of shares give the layer's output: exactly, unless it is of real numbers."""
+    """Whether partial sums give the layer's output: exactly, except for real numbers."""
     axes = reduction_axes(op, [tensor.shape for tensor in tensors])
     if not axes or _kernel(op, tensors, result, arithmetic) is None:
         return False
@@ -53,7 +53,7 @@ def can_sum_partially(op: Op, tensors: Sequence[Tensor], result: Tensor, arithme
 
 
 def add_partial_sum(op: Op, out: Region, operands: Sequence[Operand], result: Tensor, arithmetic: Arithmetic) -> Array:
-    """What a range of the input contributes to the sums of region `out`: int32, or float32 for real numbers."""
+    """The contribution of a range of the input to the sums of region `out`: int32, or float32 for real numbers."""
     kernel = _kernel(op, [operand.tensor for operand in operands], result, arithmetic)
     assert kernel is not None, f"{op} has no sums"
     dtype = np.float32 if result.dtype is DType.FLOAT32 else np.int32
@@ -77,7 +77,9 @@ def finish_partial_sums(
     for tensor, value in zip(tensors[1:], constants[1:], strict=True):
         assert value is not None, f"{tensor.name} is no constant"
         others.append(Operand(value, Region.whole(tensor.shape), tensor))
-    total = sums.astype(np.float32 if result.dtype is DType.FLOAT32 else np.int64)  # a copy: kernels overwrite it
+    total = sums.astype(
+        np.float32 if result.dtype is DType.FLOAT32 else np.int64
+    )  # a copy, because kernels overwrite it
     values = kernel.finish(op, Region.whole(result.shape), total, tensors[0], others, result)
     activation = getattr(op, "activation", None)
     if arithmetic is not Arithmetic.TFLITE and result.quant is not None and activation is not None:
@@ -86,7 +88,7 @@ def finish_partial_sums(
 
 
 def _kernel(op: Op, tensors: Sequence[Tensor], result: Tensor, arithmetic: Arithmetic) -> Summing | None:
-    """The two halves of the kernel that computes the layer; None if it does not add up 32-bit numbers."""
+    """The two halves of the kernel that computes the layer; None if it does not add 32-bit numbers."""
     if result.dtype is DType.FLOAT32:
         return _REAL.get(type(op)) if all(tensor.dtype is DType.FLOAT32 for tensor in tensors) else None
     if not is_narrow(tensors[0]) or not is_narrow(result) or any(w.dtype not in _RANGES for w in tensors[1:2]):
@@ -94,18 +96,18 @@ def _kernel(op: Op, tensors: Sequence[Tensor], result: Tensor, arithmetic: Arith
     if arithmetic is Arithmetic.TFLITE:
         return _TFLITE.get(type(op))
     if isinstance(op, AvgPool2d) and arithmetic is Arithmetic.QLINEAR:
-        return None  # averages in float32, tap by tap: no integer sum gives its last bit
+        return None  # float32 averages, tap by tap: no integer sum gives the last bit
     is_exact = isinstance(getattr(op, "activation", None), Clamp | None)
     return _ONNX.get(type(op)) if is_exact and has_integer_kernel(op, tensors, result, arithmetic) else None
 
 
 def integer_sums(op: Op, arithmetic: Arithmetic) -> Summing:
-    """The two halves of an operator's integer kernel, where `can_sum_partially` has said that it has one."""
+    """The two halves of an operator's integer kernel, if `can_sum_partially` holds."""
     return (_TFLITE if arithmetic is Arithmetic.TFLITE else _ONNX)[type(op)]
 
 
 def _largest_sum(axes: Iterable[int], tensors: Sequence[Tensor]) -> int:
-    """A bound on the absolute value of every partial sum, whatever the values and weights are."""
+    """An upper bound on the absolute value of every partial sum, for any values and weights."""
     x, *others = tensors
     if others:
         return prod(others[0].shape[1:]) * _reach(x) * _reach(others[0])
@@ -113,7 +115,7 @@ def _largest_sum(axes: Iterable[int], tensors: Sequence[Tensor]) -> int:
 
 
 def _reach(tensor: Tensor) -> int:
-    """The largest difference of a stored number to its zero point."""
+    """The largest difference between a stored number and its zero point."""
     least, most = _RANGES[tensor.dtype]
     zeros = tensor.quant.zero if tensor.quant else (0,)
     return max(most - min(zeros), max(zeros) - least)
@@ -122,14 +124,14 @@ def _reach(tensor: Tensor) -> int:
 def partial_sum(
     op: PartialSum, out: Region, operands: Sequence[Operand], result: Tensor, arithmetic: Arithmetic
 ) -> Array:
-    """What the operands contribute to the sums of `out`."""
+    """The contribution of the operands to the sums of `out`."""
     return integer_sums(op.product, arithmetic).sums(op.product, out, operands, result).astype(np.int32)
 
 
 def finish_sums(
     op: FinishSums, out: Region, operands: Sequence[Operand], result: Tensor, arithmetic: Arithmetic
 ) -> Array:
-    """The region of the layer's output, from sums that are complete when added up."""
+    """The region of the layer's output, from sums that are complete once added."""
     sums, bias = (operands[:-1], operands[-1:]) if op.biased else (operands, ())
     total = np.zeros(out.shape, np.int64)
     for part in sums:
@@ -144,7 +146,7 @@ def finish_sums(
 
 
 def _weights(op: FinishSums, out: Region) -> list[Operand]:
-    """The weights that sums were taken with: of them only scales are asked for, and no values are at hand."""
+    """The weights of the sums; only their scales are used, and their values are not available."""
     if not op.weight_scales:
         return []
     count = len(op.weight_scales)

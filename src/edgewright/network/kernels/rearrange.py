@@ -1,4 +1,4 @@
-"""Operators that move elements: nothing is computed, so every element type will do. Results may be views."""
+"""Operators that move elements without computing, for any element type. Results may be views."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def reshape(op: ops.Reshape, out: Region, operands: Sequence[Operand], result: T
 
 
 def padded(op: ops.Pad, out: Region, x: Operand, value: float) -> Array:
-    """The region of x with its pads; `value` is as stored, not as meant, when x is quantised."""
+    """The region of x with its padding; for quantised x, `value` is a stored number."""
     if op.mode is ops.PadMode.CONSTANT:
         filled = np.full(out.shape, value, x.data.dtype)
         if not x.region.is_empty:
@@ -96,7 +96,7 @@ def gather_elements(op: ops.GatherElements, out: Region, operands: Sequence[Oper
 
 
 def _places(axis: int, data: Operand, indices: Operand) -> Array:
-    """The indices, counted from the beginning; refused where one lies outside."""
+    """The indices, negative ones counted from the end; an error if one is out of range."""
     size = data.shape[axis]
     chosen = indices.data.astype(np.int64)
     if chosen.min() < -size or chosen.max() >= size:

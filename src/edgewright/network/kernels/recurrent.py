@@ -1,6 +1,6 @@
-"""A step of an LSTM layer from the sums of its gates: in real numbers, and in 16 bits as TFLite's layers have it.
+"""One step of an LSTM layer from the sums of its gates: in real numbers, or in 16 bits as in TFLite.
 
-The functions of the latter are those of gemmlowp for 16-bit numbers. Arrays here are int64.
+The 16-bit functions are gemmlowp's. Arrays here are int64.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def lstm_step(op: LstmStep, out: Region, operands: Sequence[Operand], result: Te
 
 
 def stored_lstm_step(op: LstmStep, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    """Gates are Q3 numbers; the cell's scale is a power of two, as `cell_bits` says."""
+    """Gates are Q3 numbers; the cell's scale is a power of two (`cell_bits`)."""
     gates, cell = operands
     bits, c = cell_bits(cell.tensor), cell.data.astype(np.int64)
     if op.part is LstmPart.HIDDEN:
@@ -53,23 +53,23 @@ def cell_bits(cell: Tensor) -> int:
 
 
 def cell_limit(op: LstmStep, result: Tensor) -> int:
-    """The most that a new cell may be, as stored."""
+    """The largest new cell value, as stored."""
     return 0x7FFF if op.clip is None else min(0x7FFF, stored_number(op.clip, result))
 
 
 def hidden_factor(result: Tensor) -> np.float32:
-    """What products of two Q0 numbers are multiplied with."""
+    """The factor for products of two Q0 numbers."""
     return np.float32(2.0**-30) / scale(result)
 
 
 def sigmoid_16(x: Array) -> Array:
-    """Of a Q3 number, as Q0."""
+    """The sigmoid of a Q3 number, as Q0."""
     value = FIXED_16.one_over_one_plus(FIXED_16.exp_of_negative(-np.abs(x), 3))
     return np.where(x == 0, 1 << 14, np.where(x > 0, value, 0x7FFF - value))
 
 
 def tanh_16(x: Array, bits: int) -> Array:
-    """Of a Qn number, as Q0."""
+    """The tanh of a Qn number, as Q0."""
     inverse = FIXED_16.inverse_of_half(FIXED_16.exp_of_negative(-np.abs(x), bits + 1))
     value = FIXED_16.shift_left(inverse - (1 << 13), 2)
     return np.where(x == 0, 0, np.where(x > 0, value, -value))

@@ -1,4 +1,4 @@
-"""Reductions and normalisations along axes. Sums of floats are taken in float64 and rounded once."""
+"""Reductions and normalisations along axes. Float sums are accumulated in float64 and rounded once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def reduce(op: Reduce, out: Region, operands: Sequence[Operand], result: Tensor)
 
 
 def sum_axes(op: Reduce, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    """The sum along the axes, of what is stored if the input is quantised: float64, or int64 for integers."""
+    """The sum along the axes, of stored values if the input is quantised: float64, or int64 for integers."""
     return _summed(op, _wide(operands[0].data))
 
 
@@ -34,12 +34,12 @@ sum_or_mean = Summing(sum_axes, _finish)
 
 
 def terms(op: Reduce, x: Tensor) -> int:
-    """How many elements are reduced to one."""
+    """The number of elements reduced to one."""
     return prod(x.shape[axis] for axis in op.axes)
 
 
 def reduced(op: Reduce, x: Array) -> Array:
-    """Any reduction but a sum or a mean."""
+    """Reductions other than sum and mean."""
     if op.kind in (ReduceKind.MAX, ReduceKind.MIN):
         extreme = np.max if op.kind is ReduceKind.MAX else np.min
         return np.asarray(extreme(x, axis=op.axes, keepdims=op.keep))
@@ -88,7 +88,7 @@ def non_max_suppression(op: NonMaxSuppression, out: Region, operands: Sequence[O
 
 
 def along(function: Callable[..., Array]) -> Kernel:
-    """The kernel of a function of whole lines along the operator's axis, of which a part is asked for."""
+    """The kernel of a function of whole lines along the operator's axis, for part of its output."""
 
     def kernel(op: Any, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
         line = function(op, widened(operands[0].data))

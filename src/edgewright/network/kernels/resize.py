@@ -1,4 +1,4 @@
-"""Resize: nearest and linear, with the coordinates and roundings that ONNX defines, and places in TFLite's order."""
+"""Resize: nearest and linear, with ONNX's coordinates and rounding modes, and places computed in TFLite's order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..region import Region
 from ..tensor import Array, Tensor
 from .operand import Operand
 
-TIE = 1e-6  # how near to the middle between two elements counts as the middle (measured on onnxruntime 1.31)
+TIE = 1e-6  # distance from the middle between two elements that counts as the middle (measured on onnxruntime 1.31)
 
 
 def resize(op: Resize, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
@@ -32,9 +32,9 @@ def nearest(op: Resize, out: Region, x: Operand) -> Array:
 
 
 def linear(op: Resize, out: Region, x: Operand, values: Array) -> Array:
-    """The four neighbours (`values` are x's, real), weighted and added in onnxruntime's order.
+    """The four neighbours (`values` are real), weighted and added in onnxruntime's order.
 
-    Beyond the border it is the border itself.
+    Beyond the border, border elements are repeated.
     """
     rows, cols = (neighbours(op, axis, out, x) for axis in range(2))
     total: Array = np.zeros(out.shape, values.dtype)
@@ -45,15 +45,15 @@ def linear(op: Resize, out: Region, x: Operand, values: Array) -> Array:
 
 
 def neighbours(op: Resize, axis: int, out: Region, x: Operand) -> tuple[tuple[Array, Array], ...]:
-    """For each output index the neighbour before its place and the one after, each with its weight.
+    """For each output index, the neighbours before and after its place, with their weights.
 
-    The weight of the one is the distance from the other; at the border both are the same element, each half.
+    The weight of one is the distance to the other; at the border both are the same element, with weight one half each.
     """
     end = x.shape[1 + axis] - 1
     place = np.clip(places(op, axis, out, x), 0, end)
     low = np.floor(place)
     is_border, half = low == end, np.float32(0.5)
-    high = np.where(place > low, low + 1, low)  # without weight it is not read: it may lie outside the region
+    high = np.where(place > low, low + 1, low)  # not read if its weight is 0, since it may lie outside the region
     return (
         (_local(low, axis, x), np.where(is_border, half, low + 1 - place)),
         (_local(high, axis, x), np.where(is_border, half, place - low)),
@@ -61,7 +61,7 @@ def neighbours(op: Resize, axis: int, out: Region, x: Operand) -> tuple[tuple[Ar
 
 
 def places(op: Resize, axis: int, out: Region, x: Operand) -> Array:
-    """Where the output indices lie in the input, in float32, in the order in which the runtime computes it."""
+    """The places of output indices in the input, in float32, computed in the runtime's order."""
     index = np.arange(*out.bounds[1 + axis], dtype=np.float32)
     extent, size = x.shape[1 + axis], op.size[axis]
     if op.by_product:
@@ -80,7 +80,7 @@ def places(op: Resize, axis: int, out: Region, x: Operand) -> Array:
 
 
 def pixels_per_step(op: Resize, axis: int, extent: int) -> np.float32:
-    """How far apart in the input two neighbours of the output lie, as LiteRT computes it."""
+    """The distance in the input between two neighbouring output pixels, as LiteRT computes it."""
     size = op.size[axis]
     if op.coordinates is Coordinates.ALIGN_CORNERS and size > 1:
         return np.float32(extent - 1) / np.float32(size - 1)
@@ -88,7 +88,7 @@ def pixels_per_step(op: Resize, axis: int, extent: int) -> np.float32:
 
 
 def nearest_places(op: Resize, axis: int, out: Region, extent: int) -> Array:
-    """For each output row or column, which of the image's LiteRT shows."""
+    """For each output row or column, the input one that LiteRT takes."""
     index = np.arange(*out.bounds[1 + axis], dtype=np.float32)
     if op.coordinates is Coordinates.HALF_PIXEL:
         index = index + np.float32(0.5)
@@ -110,5 +110,5 @@ def rounded_places(op: Resize, place: Array) -> Array:
 
 
 def _local(index: Array, axis: int, x: Operand) -> Array:
-    """Indices of the tensor, kept inside it, as indices of the operand's region."""
+    """Indices of the tensor, clamped to it, as indices of the operand's region."""
     return np.clip(index, 0, x.shape[1 + axis] - 1).astype(np.intp) - x.origin[1 + axis]

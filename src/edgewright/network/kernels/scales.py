@@ -1,4 +1,4 @@
-"""Between stored integers and real numbers, in float32 as onnxruntime does it."""
+"""Conversion between stored integers and real numbers, in float32 as in onnxruntime."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .operand import Operand
 
 
 def real(x: Operand) -> Array:
-    """The real numbers an operand stands for: scale * (stored - zero), in float32."""
+    """The real numbers of an operand: scale * (stored - zero), in float32."""
     if x.tensor.quant is None or x.tensor.dtype.is_float:
         return widened(x.data)
     return centred(x).astype(np.float32) * scale_of(x.tensor, x.region)
@@ -23,13 +23,13 @@ def is_narrow(tensor: Tensor) -> bool:
 
 
 def dequantized(data: Array, quant: Quant) -> Array:
-    """The real numbers that a stored constant stands for, in float32, as ONNX's DequantizeLinear computes them."""
+    """The real numbers of a stored constant in float32, as ONNX's DequantizeLinear computes them."""
     scale, zero = quant.along(data.ndim)
     return ((data.astype(np.int64) - zero).astype(np.float32) * scale).reshape(data.shape)
 
 
 def centred(x: Operand) -> Array:
-    """Stored integers less their zero point, in a type that holds them."""
+    """Stored integers minus their zero point, in a type that holds them."""
     if x.tensor.quant is None or not any(x.tensor.quant.zero):
         return x.data
     wide = np.int16 if x.data.dtype.itemsize == 1 else np.int32
@@ -46,13 +46,13 @@ def stored(values: Array, region: Region, tensor: Tensor) -> Array:
 
 
 def saturated(steps: Array, region: Region, tensor: Tensor) -> Array:
-    """Numbers counted in steps of the scale: rounded half to even, zero point added, kept in the type's range.
+    """Multiples of the scale: rounded half to even, zero point added, saturated to the type's range.
 
-    `steps` are overwritten on the way.
+    Overwrites `steps`.
     """
     info, zero = np.iinfo(tensor.dtype.numpy), zero_of(tensor, region)
     steps = np.asarray(steps)
-    # Clipped before rounding, so that infinities and huge numbers become integers that exist; NaN becomes the least.
+    # Clipped before rounding, so that infinities and huge numbers become valid integers; NaN becomes the minimum.
     np.fmax(steps, info.min - zero.astype(np.float32), out=steps)
     np.fmin(steps, info.max - zero.astype(np.float32), out=steps)
     whole = np.rint(steps, out=steps).astype(np.int32)

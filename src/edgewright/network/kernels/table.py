@@ -1,4 +1,4 @@
-"""Which kernel computes which operator on real numbers and plain integers."""
+"""The table of kernels for real numbers and plain integers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ KERNELS: Mapping[type, Kernel] = {
     ops.Reshape: rearrange.reshape,
     ops.Transpose: of_values(lambda op, x: x.transpose(op.perm)),
     ops.Concat: of_values(lambda op, *parts: np.concatenate(parts, axis=op.axis)),
-    # The operand spans exactly from one end to the other, so that every step, negative ones too, starts right.
+    # The operand spans from one end to the other, so every step, including negative ones, starts right.
     ops.Slice: of_values(lambda op, x: x[tuple(slice(None, None, step) for step in op.steps)]),
     ops.Pad: lambda op, out, operands, result: rearrange.padded(op, out, operands[0], op.value),
     ops.Expand: lambda op, out, operands, result: np.broadcast_to(operands[0].data, out.shape),

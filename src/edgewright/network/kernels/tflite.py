@@ -51,7 +51,7 @@ _SMALL = frozenset({DType.INT8, DType.UINT8})
 _ALL = _SMALL | {DType.INT16}
 _SIGNED = frozenset({DType.INT8, DType.INT16})
 
-# Element types of operators that TFLite does not compute in all of int8, uint8 and int16.
+# Element types of operators that TFLite does not support in all of int8, uint8 and int16.
 _TYPES: Mapping[object, frozenset[DType]] = {
     ops.Elu: frozenset({DType.INT8}),
     ops.L2Normalize: _SMALL,
@@ -105,5 +105,5 @@ def needs_one_scale(op: ops.Op, dtype: DType) -> bool:
 
 
 def compute_tflite(op: ops.Op, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    """The region of the output, as LiteRT's reference kernels give it."""
+    """The region of the output, as LiteRT's reference kernels compute it."""
     return TFLITE[type(op)](op, out, operands, result)

@@ -1,4 +1,4 @@
-"""TFLite's integer kernels that go element by element."""
+"""TFLite's element-wise integer kernels."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def binary(op: Binary, out: Region, operands: Sequence[Operand], result: Tensor)
 
 
 def _common(a: Operand, b: Operand, left: int) -> tuple[Array, Array, float]:
-    """Both operands, shifted to the left, in steps of twice the larger of their scales; and that step."""
+    """Both operands shifted left, in steps of twice the larger scale; and that step."""
     twice = 2.0 * float(max(scale(a.tensor), scale(b.tensor)))
     x, y = (
         multiply(centred(operand) << left, *quantize_multiplier(float(scale(operand.tensor)) / twice))
@@ -55,7 +55,7 @@ def _common(a: Operand, b: Operand, left: int) -> tuple[Array, Array, float]:
 
 
 def _sum(a: Operand, b: Operand, result: Tensor, sign: int) -> Array:
-    """The sum or difference of both operands on their common scale, with as many bits as 32 allow."""
+    """The sum or difference of both operands on their common scale, with as many bits as fit in 32."""
     left = 15 if result.dtype is DType.INT16 else 20
     x, y, twice = _common(a, b, left)
     return multiply(x + sign * y, *quantize_multiplier(twice / (float(1 << left) * float(scale(result)))))
@@ -68,7 +68,7 @@ def _squared_difference(a: Operand, b: Operand, result: Tensor) -> Array:
 
 
 def _quotient(a: Operand, b: Operand, result: Tensor) -> Array:
-    """The dividend with all its bits moved up, times the reciprocal; then both shifts are undone at once."""
+    """The dividend shifted to the top bits, times the reciprocal; both shifts are undone at once."""
     dividend, divisor = np.broadcast_arrays(centred(a), centred(b))
     dividend = np.where(divisor < 0, -dividend, dividend)
     inverse, power = reciprocal(np.maximum(np.abs(divisor), 1), 31)
@@ -101,7 +101,7 @@ def prelu(op: PRelu, out: Region, operands: Sequence[Operand], result: Tensor) -
 
 
 def quantize(op: Quantize, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    """Real numbers to stored ones, or stored ones to another scale or type."""
+    """Quantises real numbers, or converts stored ones to another scale or type."""
     x = operands[0]
     if x.tensor.dtype.is_float:
         with np.errstate(over="ignore"):

@@ -1,7 +1,7 @@
-"""Fixed-point arithmetic as TFLite's kernels do it: multipliers, rounding, and functions of Q-format numbers.
+"""Fixed-point arithmetic as in TFLite's kernels: multipliers, rounding, and functions of Q-format numbers.
 
 A Qn number is an int32 (or int16) with n integer bits: its value is raw / 2^(31 - n) (gemmlowp's fixedpoint.h; Jacob et
-al. 2018, section 2.2). Arrays here are int64 that hold int32 values, so that products need no care.
+al. 2018, section 2.2). Arrays here are int64 that hold int32 values, so products cannot overflow.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ INT32_MIN = -(1 << 31)
 
 
 def quantize_multiplier(real: float | np.float32) -> tuple[int, int]:
-    """(multiplier, shift) with real = multiplier * 2^(shift - 31), the multiplier rounded to 31 bits."""
+    """(multiplier, shift) with real = multiplier * 2^(shift - 31); the multiplier is rounded to 31 bits."""
     if real == 0:
         return 0, 0
     if not isfinite(real):
@@ -42,7 +42,7 @@ def rounded(values: Array) -> Array:
 
 
 def multiply(x: Array, multiplier: Array | int, shift: Array | int) -> Array:
-    """x * multiplier * 2^(shift - 31), rounded twice: after the product and after the shift to the right."""
+    """x * multiplier * 2^(shift - 31), rounded after the product and after the right shift."""
     left = np.maximum(shift, 0)
     if np.any(left):
         x = wrapped(x << left)
@@ -63,7 +63,7 @@ def divide_by_power(x: Array, exponent: Array | int) -> Array:
 
 
 def wrapped(x: Array) -> Array:
-    """x as int32 arithmetic leaves it when it overflows."""
+    """x wrapped around as in int32 arithmetic."""
     return x.astype(np.int32).astype(np.int64)
 
 
@@ -83,7 +83,7 @@ class FixedPoint:
         return int(divide_by_power(np.array(round_half_away(value * (1 << 31))), 32 - self.bits))
 
     def multiply(self, a: Array, b: Array | int) -> Array:
-        """The upper half of 2 * a * b, rounded half up; the one product that overflows saturates."""
+        """The upper half of 2 * a * b, rounded half up; the one product that overflows is saturated."""
         return np.minimum((a * np.asarray(b, np.int64) + (1 << (self.point - 1))) >> self.point, self.most)
 
     def shift_left(self, x: Array, exponent: Array | int) -> Array:
@@ -140,9 +140,9 @@ def reciprocal(x: Array, integer_bits: int) -> tuple[Array, Array]:
 def log_of_q12(x: Array) -> Array:
     """log(x) as Q5, for x >= 1 as Q12: x = 2^k * r, then a rational function of r around 2^-1/4.
 
-    Of the two ways to choose k (r near 2^-1/2 or near 1) the one that leaves r closer to the middle is taken.
+    Of the two choices of k (r near 2^-1/2 or near 1), the one with r closer to the middle is used.
     """
-    accumulator_bits = 6  # one more than the result has, against saturation
+    accumulator_bits = 6  # one more than the result, against saturation
     one = 31 - accumulator_bits
     root, quarter = constant(sqrt(0.5)), 1 << (one - 2)
     zeros_a = leading_zeros(x)

@@ -1,4 +1,4 @@
-"""TFLite's integer versions of functions of one number: tables for most, fixed point for a few."""
+"""TFLite's integer versions of functions of one number: tables for most, fixed point for some."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from .tflite_fixed import (
 )
 from .tflite_scales import centred, saturate, scale, zero
 
-# Of the type it is given: TFLite's tables are made in float32, where every operation rounds. Where its rounding differs
-# from the mathematical library of one machine to the next, exponentials and the like count as rounded correctly.
+# Functions of the given type: TFLite's tables are made in float32, with rounding after every operation. Where this
+# differs between mathematical libraries, exponentials and the like are rounded correctly.
 Function = Callable[[Array], Array]
 
 
@@ -46,7 +46,7 @@ def unary(op: Unary, out: Region, operands: Sequence[Operand], result: Tensor) -
             return _hard_swish(x, result)
         case UnaryKind.RSQRT if not is_wide:
             return _inverse_root(x, result)
-        case UnaryKind.SQRT:  # steps are cut off, not rounded
+        case UnaryKind.SQRT:  # steps are truncated, not rounded
             steps = np.sqrt(scale(x.tensor) * np.maximum(centred(x), 0).astype(np.float32)) / scale(result)
             return saturate(np.minimum(steps, 2.0**31).astype(np.int64), result)
         case UnaryKind.SIGMOID if is_wide:
@@ -58,7 +58,7 @@ def unary(op: Unary, out: Region, operands: Sequence[Operand], result: Tensor) -
 
 
 def function_of(kind: UnaryKind, result: Tensor) -> Function:
-    """The function that a table is made of; where it has no value, the output's least or largest one."""
+    """The function to tabulate; where it is undefined, its value is the output's minimum or maximum."""
     match kind:
         case UnaryKind.LOG:
             low = (np.iinfo(result.dtype.numpy).min - zero(result)) * scale(result)
@@ -71,7 +71,7 @@ def function_of(kind: UnaryKind, result: Tensor) -> Function:
 
 
 def _once(function: Function, x: Array) -> Array:
-    """The function, rounded once to the type of `x`: float64 has digits to spare."""
+    """The function, rounded once to the type of `x`: float64 has enough digits."""
     return function(x.astype(np.float64)).astype(x.dtype)
 
 
@@ -94,7 +94,7 @@ FUNCTIONS: Mapping[UnaryKind, Function] = {
 
 
 def look_up(x: Operand, result: Tensor, function: Function) -> Array:
-    """The function of every element, by a table of all 8-bit values or of 512 steps between 16-bit ones."""
+    """Applies the function with a table of all 8-bit values, or of 512 steps between 16-bit ones."""
     with np.errstate(over="ignore"):
         if x.tensor.dtype is DType.INT16:
             return interpolated(x.data, wide_table(x.tensor, result, function))
@@ -116,7 +116,8 @@ def wide_table(x: Tensor, result: Tensor, function: Function) -> Array:
 def step_table(
     function: Function, scales: tuple[float, float], zeros: tuple[int, int], work: type[np.floating[Any]]
 ) -> Array:
-    """513 values of a function over the range of int16, each moved by half the interpolation error in the middle."""
+    """513 values of a function over the range of int16, each corrected by half the interpolation error in the
+    middle."""
     info = np.iinfo(np.int16)
     low, high = (work(scales[0]) * work(limit - zeros[0]) for limit in (info.min, info.max))
     least, most = (work(scales[1]) * work(limit - zeros[1]) for limit in (info.min, info.max))
@@ -131,7 +132,7 @@ def step_table(
     here, middle = stored(start), stored(start + step / work(2))
     after = multiply_add(function(multiply_add(i[1:], step, low)), per_unit, _round(here))
     between = _round(after / work(2))
-    with np.errstate(invalid="ignore"):  # where the function overflows, the error in the middle is no number
+    with np.errstate(invalid="ignore"):  # where the function overflows, the error is NaN
         values = _round(here) - _round((between - _round(middle)) / work(2))
     table = np.append(values, _round(stored(np.array([high]))))
     return np.nan_to_num(np.clip(table, info.min, info.max), nan=0).astype(np.int64)
@@ -142,7 +143,7 @@ def _round(values: Array) -> Array:
 
 
 def interpolated(x: Array, table: Array) -> Array:
-    """Between two of 513 values: the upper 9 bits choose them, the lower 7 say how far."""
+    """Interpolates between two of 513 values: the upper 9 bits select them, the lower 7 are the weight."""
     index, share = 256 + (x.astype(np.int64) >> 7), x.astype(np.int64) & 0x7F
     slope = (table[index + 1] - table[index]).astype(np.int16).astype(np.int64)
     return (table[index] + ((slope * share + 64) >> 7)).astype(np.int16)
@@ -150,7 +151,7 @@ def interpolated(x: Array, table: Array) -> Array:
 
 @cache
 def sigmoid_table() -> Array:
-    """sigmoid(i / 24) with 16 bits, each value moved by half the interpolation error; the last one saturated."""
+    """sigmoid(i / 24) in 16 bits, each value corrected by half the interpolation error; the last one saturates."""
     i = np.arange(256)
 
     def sigmoid(x: Array) -> Array:
@@ -163,9 +164,9 @@ def sigmoid_table() -> Array:
 
 
 def input_factor(x: Tensor, most: int) -> tuple[int, int]:
-    """(multiplier, shift to the right) that bring 16-bit input to steps of 1 / (3 * 4096).
+    """(multiplier, right shift) that convert 16-bit input to steps of 1 / (3 * 4096).
 
-    A scale of 2^(n - 12), with n up to `most`, is a whole number; any other gets a multiplier of 15 bits, cut off.
+    A scale of 2^(n - 12), with n up to `most`, is a whole number; others get a truncated 15-bit multiplier.
     """
     power = float(np.log(scale(x)) * (np.float32(1) / np.log(np.float32(2))))
     nearest = round_half_away(power)
@@ -178,9 +179,10 @@ def input_factor(x: Tensor, most: int) -> tuple[int, int]:
 
 
 def _wide_steps(x: Operand, is_tanh: bool) -> tuple[Array, Array]:
-    """16-bit input in steps of 1 / (3 * 4096), rounded half up; and the sigmoid of its size, for tanh of twice that.
+    """16-bit input in steps of 1 / (3 * 4096), rounded half up; and the sigmoid of its magnitude, or for tanh of twice
+    that.
 
-    The sigmoid is interpolated in a table, with 9 bits between two of its values, for tanh 8.
+    The sigmoid is interpolated in a table, with 9 bits between two of its values, or 8 for tanh.
     """
     bits, (factor, shift) = 9 - is_tanh, input_factor(x.tensor, int(is_tanh))
     scaled = (x.data.astype(np.int64) * factor + ((1 << shift) >> 1)) >> shift
@@ -203,7 +205,7 @@ def _wide_tanh(x: Operand) -> Array:
 
 
 def _inverse_root(x: Operand, result: Tensor) -> Array:
-    """1 / sqrt(x) in fixed point; 0 gives the largest value, and what lies below 0 is undefined."""
+    """1 / sqrt(x) in fixed point; 0 gives the maximum, negative x is undefined."""
     values = np.maximum(centred(x), 0)
     factors = quantize_multiplier(1.0 / float(np.sqrt(scale(x.tensor)) * scale(result)))
     root, shift = inverse_root(values)

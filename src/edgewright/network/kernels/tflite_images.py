@@ -1,4 +1,4 @@
-"""TFLite's integer kernels over images, and those that move elements but must mind the scale: pools, resize, pads."""
+"""TFLite's integer kernels over images, and moves that depend on the scale: pools, resize, pads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def max_pool2d(op: MaxPool2d, out: Region, operands: Sequence[Operand], result: 
 def _finish_average(
     op: AvgPool2d, out: Region, total: Array, x: Tensor, others: Sequence[Operand], result: Tensor
 ) -> Array:
-    """Stored values are averaged as they are, rounded half away from zero; pads do not count."""
+    """Averages stored values, rounded half away from zero; padding does not count."""
     total = total.astype(np.int64)
     count = tap_counts(op, out, (x.shape[1], x.shape[2]))
     mean = np.sign(total) * ((np.abs(total) + count // 2) // count)
@@ -42,7 +42,7 @@ def pad(op: Pad, out: Region, operands: Sequence[Operand], result: Tensor) -> Ar
 
 
 def concat(op: Concat, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    """uint8 inputs are brought to the output's scale, in float32; other types have one scale throughout."""
+    """uint8 inputs are converted to the output's scale in float32; other types must share one scale."""
     parts = [operand.data for operand in operands]
     if result.dtype is DType.UINT8:
         parts = [rescaled(operand, result) for operand in operands]
@@ -69,12 +69,12 @@ def resize(op: Resize, out: Region, operands: Sequence[Operand], result: Tensor)
 
 
 def _pixels(x: Operand, values: Array, rows: Array, cols: Array) -> Array:
-    """The values, which are x's, at these rows and columns of its image."""
+    """The pixels of x's image at these rows and columns."""
     return values[:, (rows - x.origin[1])[:, None], (cols - x.origin[2])[None, :], :]
 
 
 def _bilinear_float(op: Resize, out: Region, x: Operand) -> Array:
-    """float32, term by term in the order of the reference kernel; half is added and the rest cut off."""
+    """float32, term by term in the reference kernel's order; adds a half and truncates."""
     (y0, y1, dy), (x0, x1, dx) = (float_places(op, axis, out, x.shape[1 + axis]) for axis in range(2))
     dy, dx = dy.reshape(-1, 1, 1), dx.reshape(1, -1, 1)
     one, corner = np.float32(1), partial(_pixels, x, x.data.astype(np.float32))
@@ -85,7 +85,7 @@ def _bilinear_float(op: Resize, out: Region, x: Operand) -> Array:
 
 
 def float_places(op: Resize, axis: int, out: Region, extent: int) -> tuple[Array, Array, Array]:
-    """For output rows or columns: the two that they lie between, and how far from the first, in float32."""
+    """For output rows or columns: the two input ones around the place, and the distance from the first, in float32."""
     index = np.arange(*out.bounds[1 + axis]).astype(np.float32)
     ratio, half = pixels_per_step(op, axis, extent), np.float32(0.5)
     is_half = op.coordinates is Coordinates.HALF_PIXEL
@@ -96,7 +96,7 @@ def float_places(op: Resize, axis: int, out: Region, extent: int) -> tuple[Array
 
 
 def _bilinear_fixed(op: Resize, out: Region, x: Operand) -> Array:
-    """Places with 10 bits behind the point, results rounded half away from zero."""
+    """Places with 10 fractional bits; results are rounded half away from zero."""
     (y0, y1, dy), (x0, x1, dx) = (fixed_places(op, axis, out, x.shape[1 + axis]) for axis in range(2))
     dy, dx = dy.reshape(-1, 1, 1), dx.reshape(1, -1, 1)
     corner = partial(_pixels, x, x.data.astype(np.int64))
@@ -107,7 +107,7 @@ def _bilinear_fixed(op: Resize, out: Region, x: Operand) -> Array:
 
 
 def fixed_places(op: Resize, axis: int, out: Region, extent: int) -> tuple[Array, Array, Array]:
-    """For output rows or columns: the two that they lie between, and how far from the first, in 1/1024."""
+    """For output rows or columns: the two input ones around the place, and the distance from the first, in 1/1024."""
     size = op.size[axis]
     is_aligned = op.coordinates is Coordinates.ALIGN_CORNERS and size > 1
     span, steps = (extent - 1, size - 1) if is_aligned else (extent, size)

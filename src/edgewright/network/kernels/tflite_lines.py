@@ -1,4 +1,4 @@
-"""TFLite's integer kernels that look along a line: softmax, log-softmax, L2 normalisation, reductions."""
+"""TFLite's integer kernels along a line: softmax, log-softmax, L2 normalisation, reductions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .tflite_fixed import (
 from .tflite_functions import interpolated, step_table
 from .tflite_scales import centred, saturate, scale, zero
 
-_INPUT_BITS = 5  # differences to the largest element are Q5: e^-32 is nothing
+_INPUT_BITS = 5  # differences to the largest element are Q5: e^-32 is negligible
 _SUM_BITS = 12
 
 
@@ -66,7 +66,7 @@ def _wide_softmax(op: Softmax, x: Operand) -> Array:
 
 
 def log_softmax(op: LogSoftmax, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    """The output's scale is 1/16 and its zero point the largest value, whatever the file says."""
+    """The output's scale is always 1/16 and its zero point the maximum, whatever the file says."""
     x = operands[0]
     below = _below_largest(x.data)
     factor, shift, least = difference_scale(1.0, x.tensor)
@@ -87,9 +87,9 @@ def _below_largest(x: Array) -> Array:
 
 
 def difference_scale(beta: float, x: Tensor) -> tuple[int, int, int]:
-    """(multiplier, shift) to Q5 for differences, and the least difference that still counts."""
+    """(multiplier, shift) to Q5 for differences, and the least difference that contributes."""
     real = min(beta * float(scale(x)) * (1 << (31 - _INPUT_BITS)), (1 << 31) - 1.0)
-    if real <= 1:  # LiteRT ends the process
+    if real <= 1:  # LiteRT aborts
         small = f"the scale {float(scale(x)):.3g} of '{x.name}', which a softmax reads,"
         raise ModelError(f"{small} is too small for its beta of {beta:g}")
     factor, shift = quantize_multiplier(real)
@@ -98,19 +98,19 @@ def difference_scale(beta: float, x: Tensor) -> tuple[int, int, int]:
 
 
 def exponentials(beta: float, x: Tensor) -> Array:
-    """By the distance of a byte to the largest one of its line: exp as Q0, as far as distances count."""
+    """exp as Q0, by the distance of a byte to the largest one of its line, as far as it contributes."""
     factor, shift, least = difference_scale(beta, x)
     below = -np.arange(min(255, -least) + 1, dtype=np.int64)
     return FIXED_32.exp_of_negative(multiply(below, factor, shift), _INPUT_BITS)
 
 
 def l2_normalize(op: L2Normalize, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    """The output's scale is 1/128 and its zero point the middle, whatever the file says."""
+    """The output's scale is always 1/128 and its zero point the middle, whatever the file says."""
     values = centred(operands[0])
     root, shift = inverse_root(np.square(values).sum(axis=-1, keepdims=True))
     info = np.iinfo(result.dtype.numpy)
     middle = (info.max + info.min + 1) // 2
-    # uint8 scales before the product, int8 after it, which rounds differently.
+    # uint8 scales before the product and int8 after it, which rounds differently.
     is_old = result.dtype is DType.UINT8
     steps = (multiply(values << 7, root, shift) if is_old else multiply(values, root, shift + 7)) + middle
     return _cut(np.clip(steps, info.min, info.max).astype(result.dtype.numpy), out)
@@ -124,7 +124,7 @@ def reduce(op: Reduce, out: Region, operands: Sequence[Operand], result: Tensor)
 
 
 def _finish(op: Reduce, out: Region, sums: Array, x: Tensor, others: Sequence[Operand], result: Tensor) -> Array:
-    """Stored values are summed as they are; the zero point of each is taken off at the end."""
+    """Sums stored values; their zero points are subtracted at the end."""
     steps = np.asarray(sums - terms(op, x) * zero(x))
     return saturate(multiply(steps, *reduce_factor(op, x, result)), result)
 
@@ -133,7 +133,7 @@ sum_or_mean = Summing(sum_axes, _finish)
 
 
 def reduce_factor(op: Reduce, x: Tensor, result: Tensor) -> tuple[int, int]:
-    """The multiplier of a sum or a mean; 1 / count goes into it, with as many bits as it has room for."""
+    """The multiplier of a sum or a mean; 1 / count is folded into it, with as many bits as fit."""
     factor, shift = quantize_multiplier(float(scale(x)) / float(scale(result)))
     if op.kind is ReduceKind.MEAN:
         count = terms(op, x)
@@ -143,5 +143,5 @@ def reduce_factor(op: Reduce, x: Tensor, result: Tensor) -> tuple[int, int]:
 
 
 def _cut(line: Array, out: Region) -> Array:
-    """The elements of `out` from whole lines along the last axis."""
+    """The elements of `out`, from whole lines along the last axis."""
     return line[..., slice(*out.bounds[-1])]

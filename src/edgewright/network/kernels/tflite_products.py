@@ -30,7 +30,7 @@ def _finish_conv(
 
 
 def _finish_dense(op: Dense, out: Region, total: Array, x: Tensor, others: Sequence[Operand], result: Tensor) -> Array:
-    """Unlike a convolution it multiplies in double, and so rounds once."""
+    """Unlike a convolution, it multiplies in double and rounds once."""
     w, *bias = others
     steps = rounded(_add_bias(total, bias) * channel_scales(x, w, result))
     return saturate(np.clip(steps, -(2.0**31), 2.0**31).astype(np.int64), result, op.activation)
@@ -49,7 +49,7 @@ def matmul(op: MatMul, out: Region, operands: Sequence[Operand], result: Tensor)
 
 
 def _narrow(x: Operand) -> Array:
-    """Stored integers less their zero point, in few bytes: weights may be large."""
+    """Stored integers minus their zero point, in a narrow type, since weights may be large."""
     if x.tensor.quant is None or not any(x.tensor.quant.zero):
         return x.data
     return centred(x).astype(np.int16 if x.data.dtype.itemsize == 1 else np.int32)
@@ -60,10 +60,10 @@ def _add_bias(total: Array, bias: Sequence[Operand]) -> Array:
 
 
 def _scaled(total: Array, x: Tensor, w: Operand, bias: Sequence[Operand], result: Tensor) -> Array:
-    """Sums of a convolution plus bias, in steps of the output's scale.
+    """Sums of a convolution plus bias, converted to the output's scale.
 
-    uint8 layers, which have one scale for all channels, multiply those of x and w in float32, others in double.
-    Sums of 16-bit activations have 64 bits, unless the bias says otherwise.
+    uint8 layers, with one scale for all channels, multiply the scales of x and w in float32, others in double. Sums of
+    16-bit activations have 64 bits, unless the bias says otherwise.
     """
     total = _add_bias(total, bias)
     if x.dtype is DType.UINT8:

@@ -1,7 +1,7 @@
-"""What TFLite's kernels take from a tensor's quantisation: zero points, multipliers and activation ranges.
+"""What TFLite's kernels derive from quantisation parameters: zero points, multipliers and activation ranges.
 
-Scales are float32 in the file. Some kernels combine them in float32, others in double, which decides the last bit of
-a multiplier: arithmetic on what `scale` returns is float32, on `float(scale(...))` double.
+Scales are float32 in the file. Some kernels combine them in float32, others in double, which changes the last bit of a
+multiplier: arithmetic on `scale` is float32, on `float(scale(...))` double.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from .tflite_fixed import quantize_multiplier, round_half_away
 
 
 def scale(tensor: Tensor) -> np.float32:
-    """The one scale of an activation."""
+    """The only scale of an activation."""
     assert tensor.quant is not None
     assert not tensor.quant.is_per_channel
     return np.float32(tensor.quant.scale[0])
 
 
 def zero(tensor: Tensor) -> int:
-    """The one zero point of an activation."""
+    """The only zero point of an activation."""
     assert tensor.quant is not None
     return tensor.quant.zero[0]
 
 
 def centred(x: Operand) -> Array:
-    """Stored integers less their zero point, int64."""
+    """Stored integers minus their zero point, as int64."""
     if x.tensor.quant is None:
         return x.data.astype(np.int64)
     return x.data.astype(np.int64) - zero_of(x.tensor, x.region)
 
 
 def channel_scales(x: Tensor, w: Operand, result: Tensor) -> Array:
-    """What the sums of each output channel of a product are multiplied with: scales combined in double."""
+    """The multiplier of each output channel's sums; scales are combined in double."""
     channels = Region((w.region.bounds[0], *((0, 1) for _ in w.shape[1:])))
     scales = np.atleast_1d(scale_of(w.tensor, channels)).reshape(-1).astype(np.float64)
     return float(scale(x)) * scales / float(scale(result))
@@ -50,12 +50,12 @@ def channel_multipliers(x: Tensor, w: Operand, result: Tensor) -> tuple[Array, A
 
 
 def multiplier(x: Tensor, w: Tensor, result: Tensor) -> tuple[int, int]:
-    """One multiplier and shift for all channels, of scales that are multiplied in float32."""
+    """One multiplier and shift for all channels; scales are multiplied in float32."""
     return quantize_multiplier(float(scale(x) * scale(w)) / float(scale(result)))
 
 
 def activation_range(activation: Activation | None, result: Tensor) -> tuple[int, int]:
-    """The stored values between which a folded activation keeps the output."""
+    """The range of stored values that a folded activation allows."""
     info = np.iinfo(result.dtype.numpy)
     if activation is None:
         return int(info.min), int(info.max)
@@ -65,7 +65,7 @@ def activation_range(activation: Activation | None, result: Tensor) -> tuple[int
 
 
 def stored_number(value: float, tensor: Tensor) -> int:
-    """A real number as stored, not saturated; an infinite one as an integer beyond all types."""
+    """A real number as stored, without saturation; infinities become integers beyond all types."""
     with np.errstate(over="ignore"):
         steps = float(np.float32(value) / scale(tensor))
     if np.isinf(steps):
@@ -74,6 +74,6 @@ def stored_number(value: float, tensor: Tensor) -> int:
 
 
 def saturate(values: Array, result: Tensor, activation: Activation | None = None) -> Array:
-    """Integers as stored in the output: zero point added, kept in the range of type and activation."""
+    """Adds the zero point and saturates to the range of type and activation."""
     low, high = activation_range(activation, result)
     return np.clip(values + zero(result), low, high).astype(result.dtype.numpy)

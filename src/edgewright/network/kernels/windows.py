@@ -1,7 +1,7 @@
-"""Sliding windows as arrays: padding, taps, and sums of products. Rounding and activations are left to the kernels.
+"""Sliding windows as arrays: padding, taps, and sums of products, without rounding and activations.
 
-Every function works on the region `out` of the output. A *span* is the part of the padded image that the windows
-of `out` cover, from the first tap of the first window to the last tap of the last one.
+Every function works on the region `out` of the output. A *span* is the part of the padded image covered by the windows
+of `out`, from the first tap of the first window to the last tap of the last one.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Windowed = Conv2d | AvgPool2d | MaxPool2d
 
 
 def window_input(op: Windowed, out: Region, x: Operand, fill: float | int, kernel: Pair | None = None) -> Array:
-    """The span of `out` in the padded image, `fill` where it leaves the image. A view when it never does.
+    """The span of `out` in the padded image, with `fill` outside the image; a view if it lies inside.
 
-    Pooling knows its kernel; a convolution's is the (kh, kw) of its weights and must be given.
+    Pools know their kernel size; for a convolution it is the (kh, kw) of its weights and must be given.
     """
     kernel = kernel or getattr(op, "kernel", None)
     assert kernel is not None, "a convolution's kernel size must be given"
@@ -40,7 +40,7 @@ def window_input(op: Windowed, out: Region, x: Operand, fill: float | int, kerne
 
 
 def taps(op: Windowed, kernel: Pair, x: Array, size: Sequence[int]) -> Iterator[tuple[int, int, Array]]:
-    """(ky, kx, the element under that tap for each of `size` windows) for every tap; x is the span."""
+    """(ky, kx, elements under that tap for each of `size` windows) for every tap; x is the span."""
     (sy, sx), (dy, dx) = op.stride, op.dilation
     for ky, kx in product(range(kernel[0]), range(kernel[1])):
         top, left = ky * dy, kx * dx
@@ -49,7 +49,7 @@ def taps(op: Windowed, kernel: Pair, x: Array, size: Sequence[int]) -> Iterator[
 
 
 def tap_counts(op: AvgPool2d, out: Region, image: Sequence[int]) -> Array:
-    """(rows, columns, 1): by how many taps the average of each window of `out` is divided."""
+    """(rows, columns, 1): the number of taps by which each window's average is divided."""
     counts = []
     for i in range(2):
         inside = (0, image[i])
@@ -64,9 +64,9 @@ def tap_counts(op: AvgPool2d, out: Region, image: Sequence[int]) -> Array:
 def conv_accumulate(op: Conv2d, x: Array, w: Array, out: Region, channels: int, dtype: DTypeLike) -> Array:
     """Sums of products for `out`, as `dtype`: x is the span (see `window_input`), w the kernels of `out`.
 
-    `channels` is the number of output channels of the whole layer, which says how groups are cut. Integers are
-    multiplied as floats wide enough to be exact, since BLAS knows no integers. Rows are done in bands: an image of
-    columns (im2col) exists for one band at a time.
+    `channels` is the number of output channels of the whole layer, which determines the groups. Integers are multiplied
+    as floats wide enough to be exact, since BLAS has no integer product. Rows are processed in bands, so that the
+    im2col matrix exists for one band at a time.
     """
     work = work_type(x, w, dtype)
     _, kh, kw, _ = w.shape
@@ -91,10 +91,10 @@ def _dense(op: Conv2d, x: Array, w: Array, out: Region, size: Pair, channels: in
 
 
 def _depthwise(op: Conv2d, x: Array, w: Array, out: Region, size: Pair, channels: int) -> Array:
-    """One input channel for each output channel: taps times weights, no matrix."""
+    """One input channel for each output channel: taps times weights, without a matrix product."""
     per_group = channels // op.groups
     start, stop = out.bounds[3]
-    if per_group > 1:  # depth multiplier: each input channel is read by several neighbours
+    if per_group > 1:  # depth multiplier: several neighbouring outputs read each input channel
         x = x[..., np.arange(start, stop) // per_group - start // per_group]
     total = np.zeros((x.shape[0], *size, stop - start), x.dtype)
     product_ = np.empty_like(total)
@@ -105,7 +105,7 @@ def _depthwise(op: Conv2d, x: Array, w: Array, out: Region, size: Pair, channels
 
 
 def _grouped(op: Conv2d, x: Array, w: Array, out: Region, size: Pair, channels: int) -> Array:
-    """One product per group. Groups that `out` cuts are completed with zero weights, and cut again afterwards."""
+    """One product per group. Groups that `out` cuts are padded with zero weights, and cut again afterwards."""
     per_group = channels // op.groups
     start, stop = out.bounds[3]
     lead, groups = start % per_group, x.shape[3] // w.shape[3]
@@ -121,7 +121,7 @@ def _grouped(op: Conv2d, x: Array, w: Array, out: Region, size: Pair, channels: 
 
 
 def columns(op: Conv2d, x: Array, kernel: Pair, size: Pair) -> Array:
-    """(windows, kh * kw * C): what each window reads, side by side (im2col). A view where it can be."""
+    """(windows, kh * kw * C): the values of each window side by side (im2col); a view if possible."""
     depth = x.shape[3]
     if kernel == (1, 1):
         return next(taps(op, kernel, x, size))[2].reshape(-1, depth)
@@ -134,7 +134,7 @@ def columns(op: Conv2d, x: Array, kernel: Pair, size: Pair) -> Array:
 def product_sums(
     op: Conv2d | ConvTranspose2d | Dense, out: Region, x: Operand, w: Operand, result: Tensor, dtype: DTypeLike
 ) -> Array:
-    """Sums of products for `out`, as `dtype`; zero points of quantised operands are taken off their data already."""
+    """Sums of products for `out`, as `dtype`; zero points are already subtracted from the operands."""
     match op:
         case Conv2d():
             image = window_input(op, out, x, 0, (w.shape[1], w.shape[2]))
@@ -150,7 +150,7 @@ def transpose_conv_accumulate(
 ) -> Array:
     """Sums of products for `out`, as `dtype`.
 
-    Input i under tap k adds to output i * stride + k * dilation - pad: one matrix product per tap.
+    Input i under tap k contributes to output i * stride + k * dilation - pad: one matrix product per tap.
     """
     work = work_type(x.data, w, dtype)
     values, w = x.data.astype(work, copy=False), w.astype(work, copy=False)
@@ -172,7 +172,7 @@ def transpose_conv_accumulate(
 
 
 def _tap_overlap(op: ConvTranspose2d, axis: int, k: int, out: Region, known: Interval) -> tuple[slice, slice]:
-    """The inputs (within `known`) that tap k sends into `out`, and the outputs (within `out`) that they meet."""
+    """The inputs (within `known`) that tap k maps into `out`, and the outputs (within `out`) that they reach."""
     start, stop = out.bounds[1 + axis]
     stride, shift = op.stride[axis], k * op.dilation[axis] - op.pads[axis]
     first = max(-(-(start - shift) // stride), known[0])
@@ -183,7 +183,7 @@ def _tap_overlap(op: ConvTranspose2d, axis: int, k: int, out: Region, known: Int
 
 
 def _group_cuts(channels: Interval, per_group: int) -> Iterator[Interval]:
-    """The channel range cut where groups meet."""
+    """The channel range cut at group boundaries."""
     start = channels[0]
     while start < channels[1]:
         stop = min((start // per_group + 1) * per_group, channels[1])
@@ -191,14 +191,14 @@ def _group_cuts(channels: Interval, per_group: int) -> Iterator[Interval]:
         start = stop
 
 
-SCRATCH_BYTES = 8 << 20  # per piece of work: keeps scratch small and in the cache
+SCRATCH_BYTES = 8 << 20  # per piece of work: small enough for the cache
 
 
 def work_type(x: Array, w: Array, dtype: DTypeLike, terms: int | None = None) -> np.dtype[Any]:
     """The float type in which products of x and w are summed: exact if `dtype` is an integer.
 
-    BLAS knows no integers, but float32 holds integers below 2^24 exactly, and float64 below 2^53. A sum has as many
-    terms as w has in a row, unless told.
+    BLAS has no integer product, but float32 holds integers below 2^24 exactly, and float64 below 2^53. By default a sum
+    has as many terms as a row of w.
     """
     if np.issubdtype(dtype, np.floating):
         return np.dtype(dtype)
@@ -216,8 +216,8 @@ def _largest(x: Array) -> int:
 def dense_accumulate(x: Array, w: Array, dtype: DTypeLike) -> Array:
     """x (..., K) times the transpose of w (O, axes that multiply to K), as `dtype` (..., O).
 
-    Weights that lie otherwise in memory (a transposed view, another type) are copied a few rows at a time: those of
-    VGG-19's first dense layer alone are 411 MB.
+    Weights in another memory order or type are copied a few rows at a time: those of VGG-19's first dense layer alone
+    take 411 MB.
     """
     work = work_type(x, w, dtype)
     features = x.astype(work, copy=False).reshape(-1, x.shape[-1])

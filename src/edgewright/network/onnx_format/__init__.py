@@ -1,4 +1,4 @@
-"""ONNX in: files read literally, operator by operator."""
+"""Reads ONNX files literally, operator by operator."""
 
 from .reader import read_onnx
 

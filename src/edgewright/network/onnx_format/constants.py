@@ -1,4 +1,4 @@
-"""Importers that give constants: Constant, ConstantOfShape, Shape, Size, Range, EyeLike."""
+"""Importers of constants: Constant, ConstantOfShape, Shape, Size, Range, EyeLike."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def constant(node: OnnxNode) -> Value:
 
 
 def constant_of_shape(node: OnnxNode) -> Value:
-    """One value repeated as a view: the shape takes no memory, however large."""
+    """One value repeated as a view, which takes no memory."""
     shape = check_shape(node.array_ints(node.input(0), "shape"), str(node))
     value = node.stored("value")
     if value is None:

@@ -1,6 +1,6 @@
-"""The network in the making while an ONNX graph is read: layers, names, and constants that become operands.
+"""The network under construction while an ONNX graph is read: layers, names, and constants that become operands.
 
-Which layers stand for an ONNX operator is left to the importers.
+Importers decide which layers stand for an ONNX operator.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from ..stray_numbers import require_numbers, takes_infinities
 from ..tensor import Array, DType, Quant, Tensor
 from .tensors import ModelBytes, check_shape
 
-# Layers that keep stored values as they are, so that a quantisation known behind them holds before them too.
+# Layers that keep stored values, so that a quantisation after them also holds before them.
 _MOVES = (
     ops.DepthToSpace, ops.Expand, ops.MaxPool2d, ops.Reshape, ops.Slice, ops.SpaceToDepth, ops.Tile, ops.Transpose,
 )  # fmt: skip
 
 
 class AbsentInput(Exception):
-    """A node cannot be read because one before it was not."""
+    """A node cannot be read because an earlier one was not."""
 
     def __init__(self, value: Absent) -> None:
         super().__init__(value)
@@ -33,23 +33,23 @@ class AbsentInput(Exception):
 
 
 class Context:
-    """What importers add layers to. Names of the file are kept; helper tensors never take them."""
+    """The state to which importers add layers. Names of the file are kept; helper tensors never take them."""
 
     def __init__(self, builder: Builder, source: ModelBytes, written: set[str], given: set[str]) -> None:
         self.builder = builder
         self.source = source
-        self.written = written  # names of the file's main graph that nodes write
-        self.reserved = written | given  # and those of its inputs and initializers
+        self.written = written  # names written by nodes of the file's main graph
+        self.reserved = written | given  # and the names of its inputs and initializers
         self._operands: dict[tuple[object, ...], str] = {}
         self._derived: dict[tuple[object, ...], Value] = {}
-        self.shifted: set[str] = set()  # tensors of uint16, which are kept as int16 with another zero point
-        self._checked: set[tuple[str, bool]] = set()  # constants, where infinities are numbers or not
-        self._alive: list[Value] = []  # what the keys of both refer to by id
+        self.shifted: set[str] = set()  # uint16 tensors, stored as int16 with a shifted zero point
+        self._checked: set[tuple[str, bool]] = set()  # constants that were checked, with or without infinities
+        self._alive: list[Value] = []  # keeps the objects alive whose ids are keys
 
-    # What a value looks like
+    # Properties of values
 
     def tensor(self, value: Value) -> Tensor:
-        """Shape, element type and quantisation; for a constant those it would have as an operand."""
+        """Shape, element type and quantisation; for a constant, those it would have as an operand."""
         match value:
             case Computed(name):
                 return self.builder.tensors[name]
@@ -76,7 +76,7 @@ class Context:
         dtype: DType | None = None,
         quant: Quant | None = None,
     ) -> Computed:
-        """The output of a new layer, checked to be of a sane size."""
+        """Adds a layer and returns its output; its size is checked."""
         operands = [self.operand(value) for value in inputs]
         for operand in operands:
             self._check_quant(op, operand, name)
@@ -109,7 +109,7 @@ class Context:
             raise Unsupported(f"layer '{name}' moves elements of '{operand}', quantised along axis {quant.axis}")
 
     def operand(self, value: Value) -> str:
-        """The network's tensor for a value; constants are added when first used."""
+        """The network's tensor for a value; constants are added on first use."""
         match value:
             case Computed(name):
                 return name
@@ -138,7 +138,7 @@ class Context:
         return self._operands[key]
 
     def derived(self, value: Value, key: tuple[object, ...], make: Callable[[], Value]) -> Value:
-        """What was made of a constant under this key: made once, so that layers share it."""
+        """The result derived from a constant under this key, computed once so that layers share it."""
         key = (id(value), *key)
         if key not in self._derived:
             self._derived[key] = make()
@@ -148,11 +148,11 @@ class Context:
     # Names
 
     def unused_name(self, name: str) -> str:
-        """The name, or one like it that neither the network nor the file's main graph has."""
+        """The name, or a variant used by neither the network nor the file's main graph."""
         return unused_name(name, self.builder.tensors, self.reserved)
 
     def rename(self, old: str, new: str, first_layer: int) -> None:
-        """Gives a tensor written at or after `first_layer` the name that the file has for it."""
+        """Gives a tensor written at or after `first_layer` its name in the file."""
         builder = self.builder
         assert new not in builder.tensors
         builder.tensors[new] = replace(builder.tensors.pop(old), name=new)
@@ -166,10 +166,10 @@ class Context:
     # Quantisation
 
     def assume_quant(self, value: Computed, quant: Quant) -> bool:
-        """Whether the tensor may be taken as quantised so; notes it there and wherever its elements were moved.
+        """Whether the tensor may have this quantisation; records it there and for all tensors with the same elements.
 
-        ONNX states the scale where a tensor is read, not where it is written: an integer input of the
-        network, or what was moved from it, has none until its first reader is met.
+        ONNX states the scale where a tensor is read, not where it is written: an integer input of the network, or a
+        tensor moved from it, has none until its first reader is reached.
         """
         tensors, name = self.builder.tensors, value.tensor
         if tensors[name].quant is not None:
@@ -179,7 +179,7 @@ class Context:
             if not isinstance(producers[name].op, _MOVES) or quant.axis is not None:
                 return False
             name = producers[name].inputs[0]
-        moved = {name}  # the input, and all that holds its elements
+        moved = {name}  # the input, and all tensors with its elements
         for layer in self.builder.layers:
             if moved.isdisjoint(layer.inputs):
                 continue
@@ -192,7 +192,7 @@ class Context:
 
 
 def plain_dtype(data: Array, name: str) -> DType:
-    """The element type of a constant, when it is one that a network can hold."""
+    """The element type of a constant, if networks support it."""
     try:
         return DType(data.dtype.name)
     except ValueError:
@@ -201,7 +201,7 @@ def plain_dtype(data: Array, name: str) -> DType:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constant:
-    """Values known now: an initializer, or what was worked out from constants."""
+    """A value known while reading: an initializer, or one computed from constants."""
 
     name: str
     data: Array
@@ -209,7 +209,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dequantized:
-    """A quantised constant behind DequantizeLinear: real = scale * (data - zero), not worked out."""
+    """A quantised constant after DequantizeLinear, kept in stored form: real = scale * (data - zero)."""
 
     name: str
     data: Array
@@ -218,23 +218,23 @@ class Dequantized:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """A tensor of the network: an input, or written by a layer."""
+    """A tensor of the network: an input, or the output of a layer."""
 
     tensor: str
 
 
 @dataclass(frozen=True, slots=True)
 class NodeProblem:
-    """What stands in the way at one node."""
+    """The reason why a node cannot be read."""
 
     operator: str
     node: str
-    reason: str = ""  # none when the operator is not supported at all
+    reason: str = ""  # empty if the operator is not supported at all
 
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """A tensor that is not available, because its node (or one before it) is not supported."""
+    """A tensor that is missing because its node, or an earlier one, is not supported."""
 
     problem: NodeProblem
 

@@ -1,4 +1,4 @@
-"""Importer of operators that a file of the user's describes: their tensors keep the layout of the model."""
+"""The importer of custom operators from a user's file; their tensors keep the model's layout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Importers of operators that work element by element: activations, arithmetic, casts."""
+"""Importers of element-wise operators: activations, arithmetic, casts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .tensors import WIDENED, dtype_of, element_type_name
 
 Importer = Callable[[OnnxNode], Value | tuple[Value, ...]]
 
-# Functions that layers of several nodes may end with, by the names that their attributes give them.
+# Activations of fused layers, by the names of ONNX's attributes.
 NAMED: Mapping[str, ops.Activation] = {
     "Relu": ops.Clamp(0.0),
     **{UNARY[kind]: ops.Unary(kind) for kind in map(ops.UnaryKind, ("sigmoid", "softplus", "softsign", "tanh"))},
@@ -29,7 +29,7 @@ FLOAT_MAX = float(np.finfo(np.float32).max)
 
 
 def _require_real(node: OnnxNode, *values: Value) -> None:
-    """Refuses arithmetic on the stored integers of quantised tensors, which our layers would take as real numbers."""
+    """Refuses arithmetic on the stored integers of quantised tensors, which our layers would treat as real numbers."""
     for value in values:
         tensor = node.tensor(value)
         if tensor.quant is not None:
@@ -61,7 +61,7 @@ def parametric(node: OnnxNode, op: type[ops.LeakyRelu | ops.Elu | ops.HardSigmoi
 
 
 def clip(node: OnnxNode) -> Value:
-    """Bounds are attributes before opset 11, then inputs; the largest float stands for no bound."""
+    """Bounds are attributes before opset 11, then inputs; the largest float means no bound."""
     if node.opset < 11:
         low, high = node.real("min", -FLOAT_MAX), node.real("max", FLOAT_MAX)
     else:
@@ -76,7 +76,7 @@ def clip(node: OnnxNode) -> Value:
 
 
 def _clip_between(node: OnnxNode, minimum: Value | None, maximum: Value | None) -> Value:
-    """Bounds that are computed: the larger of x and one, then the smaller of that and the other."""
+    """Computed bounds: the larger of x and one bound, then the smaller of that and the other."""
     y = node.input(0)
     for kind, bound in ((ops.BinaryKind.MAX, minimum), (ops.BinaryKind.MIN, maximum)):
         if bound is not None:
@@ -87,7 +87,7 @@ def _clip_between(node: OnnxNode, minimum: Value | None, maximum: Value | None) 
 def clamp(node: OnnxNode, low: float, high: float) -> Value:
     x = node.input(0)
     tensor = node.tensor(x)
-    if tensor.quant is not None:  # ONNX clamps what is stored, our layer what it stands for
+    if tensor.quant is not None:  # ONNX clamps the stored value, our layer the real one
         if tensor.quant.axis is not None:
             raise node.unsupported("clamping a tensor quantised along an axis")
         scale, zero = tensor.quant.scale[0], tensor.quant.zero[0]
@@ -137,7 +137,7 @@ def _selected(node: OnnxNode, condition: Value, a: Value, b: Value) -> Value:
 
 
 def trilu(node: OnnxNode) -> Value:
-    """The triangle of the last two axes above or below a diagonal; zero elsewhere."""
+    """The upper or lower triangle of the last two axes; zero elsewhere."""
     x, k = node.input(0), node.optional(1)
     shape = node.shape(x)
     if len(shape) < 2 or node.tensor(x).quant is not None or shape[-2] * shape[-1] > FOLD_LIMIT:
@@ -162,7 +162,7 @@ def prelu(node: OnnxNode) -> Value:
 
 
 def _aligned(node: OnnxNode, a: Value, b: Value) -> Value:
-    """b as opset 7 would broadcast it; before, attribute 'axis' said where its first axis stands in a."""
+    """b in a shape that opset 7 would broadcast; earlier, attribute 'axis' placed its first axis in a."""
     if node.opset >= 7:
         return b
     x, y = node.shape(a), node.shape(b)
@@ -172,7 +172,7 @@ def _aligned(node: OnnxNode, a: Value, b: Value) -> Value:
     axis += len(x) if axis < 0 else 0
     if not 0 <= axis <= len(x) - len(y):
         try:
-            broadcast_shape([x, y])  # as of opset 7, which some converters write before
+            broadcast_shape([x, y])  # as of opset 7, which some converters use in older files
         except ValueError:
             raise node.error(f"axis {axis} does not place {list(y)} in {list(x)}") from None
         return b
@@ -192,7 +192,7 @@ def pairwise(node: OnnxNode, kind: ops.BinaryKind, a: Value, b: Value, tag: str 
 
 
 def chain(node: OnnxNode, kind: ops.BinaryKind) -> Value:
-    """n-ary Min, Max and Sum: one pair after the other."""
+    """n-ary Min, Max and Sum, as a chain of pairs."""
     result, *rest = node.all_inputs()
     if not rest:
         return result
@@ -202,7 +202,7 @@ def chain(node: OnnxNode, kind: ops.BinaryKind) -> Value:
 
 
 def power(node: OnnxNode) -> Value:
-    """x ** y, where files give whole exponents as integers; squares, cubes and roots are no matter of logarithms."""
+    """x ** y, where files give integral exponents as integers; squares, cubes and roots need no logarithms."""
     x, y = node.input(0), _aligned(node, node.input(0), node.input(1))
     found = node.tensor(x)
     if isinstance(y, Constant) and y.data.size == 1 and y.data.ndim <= len(found.shape) and found.dtype.is_float:
@@ -226,12 +226,12 @@ def _is_float(node: OnnxNode, value: Value) -> bool:
 
 
 def mod(node: OnnxNode) -> Value:
-    """What a division leaves, with the sign of the dividend (fmod) or, of integers, of the divisor."""
+    """The remainder, with the sign of the dividend (fmod) or, for integers, of the divisor."""
     a, b = node.input(0), node.input(1)
     if node.tensor(a).dtype.is_float and not node.flag("fmod"):
         raise node.unsupported("floats with the divisor's sign; write x - y * floor(x / y)")
     quotient = pairwise(node, ops.BinaryKind.DIV, a, b, "quotient")
-    if node.tensor(a).dtype.is_float:  # cut towards zero, as integers are
+    if node.tensor(a).dtype.is_float:  # truncated towards zero, like integers
         sign, size = (node.layer(ops.Unary(kind), [quotient], kind.value) for kind in _SIGN_AND_SIZE)
         whole = node.layer(ops.Unary(ops.UnaryKind.FLOOR), [size], "whole")
         quotient = pairwise(node, ops.BinaryKind.MUL, sign, whole, "cut")
@@ -240,7 +240,9 @@ def mod(node: OnnxNode) -> Value:
         return left
     zero = node.constant("zero", np.zeros((), node.tensor(a).dtype.numpy))
     one, other = (node.layer(ops.Unary(ops.UnaryKind.SIGN), [x], f"sign{i}") for i, x in enumerate((left, b)))
-    other_side = pairwise(node, ops.BinaryKind.MUL, one, other, "sides")  # the numbers' own product may overflow
+    other_side = pairwise(
+        node, ops.BinaryKind.MUL, one, other, "sides"
+    )  # the product of the numbers themselves may overflow
     return _selected(
         node,
         node.layer(ops.Compare(ops.CompareKind.LESS), [other_side, zero], "is_other", dtype=DType.BOOL),
@@ -253,7 +255,7 @@ _SIGN_AND_SIZE = (ops.UnaryKind.SIGN, ops.UnaryKind.ABS)
 
 
 def hyperbolic(node: OnnxNode, kind: ops.BinaryKind) -> Value:
-    """Half of the sum, or of the difference, of the powers of x and of -x."""
+    """Half the sum, or the difference, of e^x and e^-x."""
     x = node.input(0)
     _require_real(node, x)
     there = node.layer(ops.Unary(ops.UnaryKind.EXP), [x], "up")
@@ -269,7 +271,8 @@ def tangent(node: OnnxNode) -> Value:
 
 
 def one_hot(node: OnnxNode) -> Value:
-    """One value where a counter along a new axis equals the index, which may count from the end; another elsewhere."""
+    """The on-value where a counter along a new axis equals the index (negative ones count from the end), the off-value
+    elsewhere."""
     indices, depth = node.input(0), int(node.scalar(node.input(1), "depth"))
     off, on = node.array(node.input(2), "values").reshape(2)
     shape = node.shape(indices)
@@ -281,7 +284,7 @@ def one_hot(node: OnnxNode) -> Value:
 
 
 def hot(node: OnnxNode, chosen: Value, depth: int, axis: int, values: tuple[Value, Value]) -> Value:
-    """The first value where the index along the axis is the chosen one, the second elsewhere."""
+    """The on-value where the index along the axis is the chosen one, the off-value elsewhere."""
     rank, dtype = len(node.shape(chosen)), node.tensor(chosen).dtype.numpy
     count = np.arange(depth, dtype=dtype).reshape((depth, *(1,) * (rank - axis - 1)))
     ends = [node.constant(f"count{i}", counted) for i, counted in enumerate((count, (count - depth).astype(dtype)))]
@@ -308,7 +311,7 @@ def mean(node: OnnxNode) -> Value:
 
 
 def cast(node: OnnxNode) -> Value:
-    """Element types that we do not have are computed as float32; casts between those are none."""
+    """Unsupported element types are computed as float32; casts between those are dropped."""
     x = node.input(0)
     to = node.integer("to", 0) if node.opset >= 6 else _named_type(node)
     return _cast(node, x, to)

@@ -1,7 +1,7 @@
-"""Models of float16, bfloat16 and double as models of float32, which is how we compute them; and spectra in double.
+"""Converts models of float16, bfloat16 and double to float32, in which we compute; and spectra to double.
 
 A runtime that rounds every tensor to 16 bits is no reference for code that does not, and some layers of these types it
-does not know: it is handed the same model in float32, with the weights that the file holds.
+does not support: it gets the same model in float32, with the file's weights.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from ..tensor import Array
 from .tensors import WIDENED
 
 _FLOAT, _DOUBLE = onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE
-_SPECTRA, _REAL_INPUTS = ("STFT",), (0, 2)  # operators, and their inputs of real numbers
-# Attributes that name an element type; that of QuantizeLinear and others is an integer's.
+_SPECTRA, _REAL_INPUTS = ("STFT",), (0, 2)  # operators, and the indices of their real inputs
+# Attributes that name an element type; for QuantizeLinear and others it is an integer type.
 _TYPE_ATTRIBUTES = ("to", "dtype")
 
 
 def has_other_floats(model: onnx.ModelProto) -> bool:
-    """Whether the model uses float16, bfloat16 or double; the values of its tensors are not needed to tell."""
+    """Whether the model uses float16, bfloat16 or double; tensor values are not needed."""
     return any(
         kind in WIDENED
         for graph in _graphs(model.graph)
@@ -34,7 +34,7 @@ def has_other_floats(model: onnx.ModelProto) -> bool:
 
 
 def make_float32(model: onnx.ModelProto) -> None:
-    """Makes float32 of all other floats in a model, in place."""
+    """Replaces all other float types in a model by float32, in place."""
     for graph in _graphs(model.graph):
         for value in _values(graph):
             if value.type.tensor_type.elem_type in WIDENED:
@@ -53,10 +53,10 @@ def has_spectra(model: onnx.ModelProto) -> bool:
 
 
 def compute_spectra_in_double(model: onnx.ModelProto) -> None:
-    """Puts casts around each STFT of a float32 model, in place.
+    """Adds casts around each STFT of a float32 model, in place.
 
-    onnxruntime's, in float32, is 40 times further from the exact result than the sums that we compute, and the
-    logarithm that usually follows makes that more than what is allowed.
+    onnxruntime's float32 STFT is 40 times further from the exact result than our sums, and the logarithm that usually
+    follows amplifies this beyond the tolerance.
     """
     for graph in _graphs(model.graph):
         for node in [node for node in graph.node if node.op_type in _SPECTRA]:
@@ -75,7 +75,7 @@ def compute_spectra_in_double(model: onnx.ModelProto) -> None:
 
 
 def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    """The graph, and those inside its nodes."""
+    """The graph, and those nested in its nodes."""
     yield graph
     for attribute in _attributes(graph):
         for inner in (attribute.g, *attribute.graphs):

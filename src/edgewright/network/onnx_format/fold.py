@@ -1,7 +1,7 @@
-"""Works out nodes whose inputs are all constant, such as the arithmetic on shapes that exporters write.
+"""Evaluates nodes whose inputs are all constant, such as the shape arithmetic that exporters write.
 
-The numbers come from ONNX's own reference evaluator. Only operators whose output can be bounded beforehand are
-tried, so that no file makes us allocate more than `FOLD_LIMIT` elements.
+ONNX's own reference evaluator computes the values. Only operators whose output size can be bounded in advance are
+evaluated, so that no file makes us allocate more than `FOLD_LIMIT` elements.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ FOLDABLE = {name: bound for bound, names in _BOUNDS.items() for name in names.sp
 
 
 def folded(proto: onnx.NodeProto, opset: int, inputs: Sequence[Array | None], where: str) -> list[Array] | None:
-    """The outputs of a node with these inputs; None when it is not for us to work out."""
+    """The outputs of a node with these inputs; None if it is not evaluated here."""
     given = [data for data in inputs if data is not None]
     if proto.op_type not in FOLDABLE or not given:
         return None
@@ -62,8 +62,8 @@ def folded(proto: onnx.NodeProto, opset: int, inputs: Sequence[Array | None], wh
             warnings.simplefilter("ignore")
             evaluator = onnx.reference.ReferenceEvaluator(proto, opsets={"": opset})
             results: list[Any] = evaluator.run(None, feeds)
-    except Exception as error:  # whatever the evaluator trips over is the fault of the node
+    except Exception as error:  # any failure of the evaluator is the node's fault
         raise ModelError(f"{where} cannot be worked out: {error or type(error).__name__}") from error
     arrays = [np.asarray(result) for result in results]
-    # The evaluator keeps doubles that it computed on the way.
+    # The evaluator keeps doubles of intermediate results.
     return [data.astype(np.float32) if data.dtype == np.float64 else data for data in arrays]

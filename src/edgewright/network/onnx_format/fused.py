@@ -1,4 +1,4 @@
-"""Importers of what onnxruntime writes into models that it has optimised: layers with what follows them."""
+"""Importers of the fused operators that onnxruntime writes into optimised models."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .node import OnnxNode
 
 
 def _activated(node: OnnxNode, y: Value, kind: str, numbers: tuple[float, ...]) -> Value:
-    """The function that the attribute names, with its parameters."""
+    """The activation named by the attribute, with its parameters."""
     op: Activation
     match kind, numbers:
         case "", _:
@@ -44,7 +44,7 @@ def gemm(node: OnnxNode) -> Value:
 
 
 def matmul(node: OnnxNode) -> Value:
-    """alpha * A' * B', the last two axes of either turned where asked for."""
+    """alpha * A' * B', with the last two axes of either transposed if requested."""
     if node.flag("transBatchA") or node.flag("transBatchB"):
         raise node.unsupported("batches are turned")
     a, b = node.input(0), node.input(1)
@@ -76,7 +76,7 @@ def quick_gelu(node: OnnxNode) -> Value:
 
 
 def skip_layer_norm(node: OnnxNode) -> tuple[Value, ...]:
-    """The sum of two tensors and a bias, normalised along the last axis; the sum is the fourth output."""
+    """The sum of two tensors and a bias, normalised along the last axis; the fourth output is the sum."""
     total = pairwise(node, BinaryKind.ADD, node.input(0), node.input(1), "sum")
     if (bias := node.optional(4)) is not None:
         total = pairwise(node, BinaryKind.ADD, total, bias, "all")

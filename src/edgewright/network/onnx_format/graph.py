@@ -1,6 +1,6 @@
-"""Walks the nodes of an ONNX graph: looks names up, folds constants, inlines functions and branches, calls importers.
+"""Reads the nodes of an ONNX graph: looks up names, folds constants, inlines functions and branches, calls importers.
 
-Nodes that cannot be read are collected, so that a model's owner hears of all of them at once.
+Nodes that cannot be read are collected and reported together.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .table import ADVICE, OPERATORS
 from .tensors import read_tensor
 from .wire import ByteSpan, Key
 
-MOST_NODES = 1_000_000  # after inlining; calls of calls can grow without bound
+MOST_NODES = 1_000_000  # after inlining; nested calls can grow without bound
 MOST_CALLS = 40  # nested
 MOST_ROUNDS = 200  # of a loop, which become layers
 BRANCHES = ("then_branch", "else_branch")  # of an If
@@ -39,7 +39,7 @@ FunctionKey = tuple[str, str, str]  # domain, name, overload
 
 @dataclass
 class Scope:
-    """The names that one list of nodes sees, and the opsets and attributes it was written for."""
+    """The names visible to one list of nodes, with their opsets and attributes."""
 
     opsets: Mapping[str, int]
     values: dict[str, Value] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Scope:
     parent: Scope | None = None
     prefix: str = ""
     attributes: Mapping[str, onnx.AttributeProto] | None = None  # of the call, inside a function
-    left_out: frozenset[str] = frozenset()  # optional inputs of a function that the call does not give
+    left_out: frozenset[str] = frozenset()  # optional inputs of a function that the call omits
     calls: tuple[FunctionKey, ...] = ()
     extents: Mapping[Key, ByteSpan] = field(default_factory=dict)  # of large tensors among the nodes' attributes
 
@@ -58,12 +58,12 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class NodeCall:
-    """A node about to be read: its inputs looked up, its attributes resolved, and the scope it stands in."""
+    """A node to read, with its inputs looked up, its attributes resolved, and its scope."""
 
     proto: onnx.NodeProto
-    domain: str  # empty for the standard's
+    domain: str  # empty for the standard domain
     name: str
-    inputs: tuple[Value | None, ...]  # None where an optional input is left out
+    inputs: tuple[Value | None, ...]  # None for omitted optional inputs
     attributes: dict[str, onnx.AttributeProto]
     scope: Scope
     extents: Mapping[str, ByteSpan]  # of large tensors among the attributes
@@ -77,7 +77,7 @@ class NodeCall:
         raise ModelError("the model names no opset version; is the file complete?")
 
     def resolved(self) -> onnx.NodeProto:
-        """The node with its attributes: inside a function, its own may stand for those of the call."""
+        """The node with its attributes; inside a function, references are replaced by the call's attributes."""
         if not any(attribute.ref_attr_name for attribute in self.proto.attribute):
             return self.proto
         resolved = onnx.NodeProto()
@@ -93,7 +93,7 @@ class GraphReader:
     functions: Mapping[FunctionKey, onnx.FunctionProto]
     problems: dict[NodeProblem, None] = field(default_factory=dict)  # an ordered set
     nodes_read: int = 0
-    names: Counter[str] = field(default_factory=Counter)  # of nodes, which files need not keep apart
+    names: Counter[str] = field(default_factory=Counter)  # of nodes; files may repeat them
 
     def read(self, nodes: Sequence[onnx.NodeProto], scope: Scope) -> None:
         """Adds the layers of all nodes and binds the names that they write."""
@@ -114,7 +114,7 @@ class GraphReader:
             self._read_node(proto, name, scope, extents)
 
     def lookup(self, name: str, scope: Scope) -> Value:
-        """What the name stands for; initializers are read when first asked for."""
+        """The value of a name; initializers are read on first use."""
         around: Scope | None = scope
         while around is not None:
             if name in around.values:
@@ -157,7 +157,7 @@ class GraphReader:
         self._bind(proto.output, (*results, *missing), scope, first_layer)
 
     def _results(self, call: NodeCall) -> Sequence[Value]:
-        """What the node gives: worked out, inlined, or written by layers."""
+        """The results of the node: computed, inlined, or written by layers."""
         kind = call.proto.op_type
         importer = OPERATORS.get(call.domain, {}).get(kind)
         function = self.functions.get((call.domain, kind, call.proto.overload))
@@ -187,7 +187,7 @@ class GraphReader:
         return result if isinstance(result, tuple) else (result,)
 
     def _bind(self, outputs: Sequence[str], results: tuple[Value, ...], scope: Scope, first_layer: int) -> None:
-        """Gives the results the file's names; what a layer of this node wrote is renamed accordingly."""
+        """Binds the results to the file's names; outputs of this node's layers are renamed accordingly."""
         written = {layer.output for layer in self.context.builder.layers[first_layer:]}
         for i, output in enumerate(outputs):
             if not output:
@@ -203,7 +203,7 @@ class GraphReader:
             scope.values[output] = value
 
     def _fold(self, call: NodeCall) -> list[Value] | None:
-        """The results as constants, when all inputs are constant and small."""
+        """The results as constants, if all inputs are constant and small."""
         if call.domain or not all(value is None or isinstance(value, Constant) for value in call.inputs):
             return None
         data: list[Array | None] = [value.data if isinstance(value, Constant) else None for value in call.inputs]
@@ -216,7 +216,7 @@ class GraphReader:
     # Sub-graphs
 
     def _schema_function(self, call: NodeCall) -> onnx.FunctionProto | None:
-        """What the standard defines an operator as, in terms of others; its default attributes are filled in."""
+        """The standard's definition of an operator by other operators, with default attributes filled in."""
         opset = call.opset
         try:
             schema = onnx.defs.get_schema(call.proto.op_type, opset, call.domain)
@@ -246,7 +246,7 @@ class GraphReader:
         )
 
     def _call(self, function: onnx.FunctionProto, call: NodeCall) -> list[Value]:
-        """The outputs of a function of the model, read in place of the call."""
+        """The outputs of a function of the model, inlined at the call."""
         scope, name = call.scope, call.name
         key = (_plain_domain(function.domain), function.name, function.overload)
         if key in scope.calls:
@@ -271,7 +271,8 @@ class GraphReader:
         return [self.lookup(output, inner) for output in function.output]
 
     def _branch(self, call: NodeCall) -> list[Value]:
-        """The outputs of the branch that a constant condition chooses; else of both, of which one is taken."""
+        """The outputs of the branch selected by a constant condition; otherwise both are computed and one is
+        selected."""
         condition = call.inputs[0] if call.inputs else None
         if condition is None or prod(self.context.shape(condition)) != 1:
             raise ModelError(f"the condition of If '{call.name}' is not one value")
@@ -292,7 +293,7 @@ class GraphReader:
         return [self._either(condition, pair, f"{call.name}/output{i}") for i, pair in enumerate(pairs)]
 
     def _either(self, condition: Value, branches: tuple[Value, Value], name: str) -> Value:
-        """What one of two branches gives, both of which are computed."""
+        """The results of two branches that are both computed."""
         if absent := [value for value in branches if isinstance(value, Absent)]:
             return absent[0]
         one, other = map(self.context.tensor, branches)
@@ -307,7 +308,7 @@ class GraphReader:
         return self.context.layer(Select(), [condition, *branches], name, dtype=one.dtype)
 
     def _loop(self, call: NodeCall) -> list[Value]:
-        """The outputs of a loop whose number of rounds is known: its body again and again."""
+        """The outputs of a loop with a known number of iterations, unrolled."""
         name = call.name
         if len(call.inputs) < 2:
             raise ModelError(f"Loop '{name}' has {len(call.inputs)} inputs; expected at least 2")
@@ -324,7 +325,7 @@ class GraphReader:
             count = Constant(f"{name}/number", np.array(number, np.int64))
             goes_on = condition or Constant(f"{name}/goes_on", np.array(True))
             results = self._inner(graph, [count, goes_on, *values], call.scope, f"{name}/round{number}")
-            # The condition may be computed in vain: without a first one, or where it only hands that on.
+            # A condition is irrelevant if it starts true and the body only passes it on.
             condition = None if condition is None else results[0]
             values = results[1 : len(values) + 1]
             for row, value in zip(rows, results[len(values) + 1 :], strict=True):
@@ -332,7 +333,7 @@ class GraphReader:
         raise Unsupported(f"goes through more than {MOST_ROUNDS} rounds")
 
     def _stacked(self, row: Sequence[Value], name: str) -> Value:
-        """What each round gave, one after the other along a new first axis."""
+        """The results of all iterations, joined along a new first axis."""
         if not row:
             raise Unsupported("a loop without rounds gives an empty tensor")
         parts = []
@@ -344,7 +345,7 @@ class GraphReader:
         return self.context.layer(Concat(0), parts, name)
 
     def _inner(self, graph: onnx.GraphProto, values: Sequence[Value], scope: Scope, name: str) -> list[Value]:
-        """The outputs of a graph inside a node, from values for its inputs; it sees the names around it."""
+        """The outputs of a nested graph for the given inputs; it sees the names around it."""
         if len(graph.input) != len(values):
             raise ModelError(f"the graph inside '{name}' has {len(graph.input)} inputs; it is given {len(values)}")
         inner = Scope(
@@ -361,7 +362,7 @@ class GraphReader:
 
 
 def _known(value: Value | None) -> int | None:
-    """A number that a loop depends on; None where it is left out."""
+    """A number that a loop depends on; None if it is omitted."""
     if value is None:
         return None
     if not isinstance(value, Constant) or value.data.size != 1:
@@ -384,7 +385,7 @@ def _names(scope: Scope) -> set[str]:
 
 
 def _attributes(proto: onnx.NodeProto, scope: Scope) -> dict[str, onnx.AttributeProto]:
-    """The node's attributes; inside a function, references replaced by what the call gives."""
+    """The node's attributes; inside a function, references are replaced by the call's attributes."""
     found: dict[str, onnx.AttributeProto] = {}
     for attribute in proto.attribute:
         if not attribute.ref_attr_name:
@@ -406,5 +407,5 @@ def function_table(functions: Iterable[onnx.FunctionProto]) -> dict[FunctionKey,
 
 
 def _plain_domain(domain: str) -> str:
-    """The standard's operators have a domain with two names."""
+    """The standard domain has two names."""
     return "" if domain == "ai.onnx" else domain

@@ -1,4 +1,4 @@
-"""Importers of operators that sum: products (Dense where the right side is constant), reductions, ArgMax, TopK."""
+"""Importers of operators that sum: products (Dense for a constant right side), reductions, ArgMax, TopK."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..tensor import Array, DType
 from .context import Computed, Constant, Dequantized, Value
 from .node import OnnxNode
 
-MOST_SUMMED = 1024  # elements of running sums, whose products grow with the square
+MOST_SUMMED = 1024  # elements of running sums, whose products grow quadratically
 
 
 def gemm(node: OnnxNode) -> Value:
-    """alpha * A' * B' + beta * C, as Dense with a bias when alpha is 1 and C is one row."""
+    """alpha * A' * B' + beta * C; a Dense with bias if alpha is 1 and C is one row."""
     a, b, c = node.input(0), node.input(1), node.optional(2)
     if len(node.shape(a)) != 2 or len(node.shape(b)) != 2:
         raise node.error(f"needs matrices, not {list(node.shape(a))} and {list(node.shape(b))}")
@@ -46,7 +46,7 @@ def gemm(node: OnnxNode) -> Value:
 
 
 def _row(node: OnnxNode, c: Value, beta: float, outputs: int) -> Value | None:
-    """beta * C as a bias of one number for each output; None when C is computed or has several rows."""
+    """beta * C as a bias with one number for each output; None if C is computed or has several rows."""
     shape = node.shape(c)
     if beta == 0.0 or isinstance(c, Computed) or prod(shape[:-1]) != 1 or len(shape) > 2:
         return None
@@ -59,7 +59,7 @@ def _row(node: OnnxNode, c: Value, beta: float, outputs: int) -> Value | None:
 
 
 def matmul(node: OnnxNode) -> Value:
-    """Dense for a constant matrix on the right; MatMul otherwise. Vectors become matrices of one row or column."""
+    """Dense for a constant matrix on the right; otherwise MatMul. Vectors become matrices of one row or column."""
     return product(node, node.input(0), node.input(1))
 
 
@@ -82,7 +82,7 @@ def product(node: OnnxNode, a: Value, b: Value) -> Value:
 
 
 def einsum(node: OnnxNode) -> Value:
-    """A sum of products of one or two operands: axes are ordered so that a MatMul over batches remains."""
+    """A sum of products of one or two operands: axes are reordered so that a batched MatMul remains."""
     left, arrow, right = node.text("equation", "").replace(" ", "").partition("->")
     values, terms = node.all_inputs(), left.split(",")
     if "..." in left or len(terms) != len(values) or len(values) > 2:
@@ -110,7 +110,7 @@ def einsum(node: OnnxNode) -> Value:
     return node.transposed(found, tuple(labels.index(label) for label in kept), "order")
 
 
-Labelled = tuple[Value, str]  # a value and the names of its axes
+Labelled = tuple[Value, str]  # a value and the labels of its axes
 
 
 def _product(node: OnnxNode, a: Labelled, b: Labelled, kept: str, sizes: Mapping[str, int]) -> Labelled:
@@ -157,7 +157,7 @@ def along_axis(node: OnnxNode, x: Value, axis: int, matrix: Array, tag: str) -> 
 
 
 def stft(node: OnnxNode) -> Value:
-    """Frames times a constant matrix, the window within: a convolution along the signal."""
+    """Frames times a constant matrix that includes the window: a convolution along the signal."""
     x, window, length = node.input(0), node.optional(2), node.optional(3)
     shape = node.shape(x)
     if len(shape) not in (2, 3) or shape[2:] not in ((), (1,)) or not node.tensor(x).dtype.is_float:
@@ -191,7 +191,7 @@ def reduce(node: OnnxNode, kind: ReduceKind) -> Value:
     keep, noop = node.flag("keepdims", True), node.flag("noop_with_empty_axes")
     if not axes:
         if noop:
-            # Reducing over no axis leaves what is done to each element, such as the square of SumSquare.
+            # Without axes, only the element-wise function remains, such as the square of SumSquare.
             if kind in (ReduceKind.L1, ReduceKind.L2, ReduceKind.SUM_SQUARE):
                 raise node.unsupported("noop_with_empty_axes without axes")
             return x
@@ -207,11 +207,11 @@ def arg_max(node: OnnxNode, least: bool) -> Value:
 
 
 def top_k(node: OnnxNode) -> tuple[Value, Value]:
-    """The elements, read at the indices, and the indices; k is an attribute before opset 10."""
+    """The elements, gathered by the indices, and the indices; k is an attribute before opset 10."""
     x = node.input(0)
     count = node.integer("k", 1) if node.opset < 10 else int(node.scalar(node.input(1), "k"))
     axis = node.axis(node.integer("axis", -1), len(node.shape(x)))
-    node.flag("sorted", True)  # any order will do where it is not asked for
+    node.flag("sorted", True)  # any order is allowed if not requested
     op = TopK(axis, count, not node.flag("largest", True))
     indices = node.layer(op, [x], "indices", dtype=DType.INT64)
     return node.layer(GatherElements(axis), [x, indices]), indices

@@ -1,4 +1,4 @@
-"""One ONNX node as its importer sees it: checked attributes, inputs as values, and a way to add layers."""
+"""One ONNX node for its importer: checked attributes, inputs as values, and methods that add layers."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .context import Computed, Constant, Context, Dequantized, Value
 from .tensors import read_tensor
 from .wire import ByteSpan
 
-# Most elements that reading works out by itself; beyond it, constants pass through layers like other tensors.
+# Largest constant that is computed while reading; larger ones go through layers like other tensors.
 FOLD_LIMIT = 1 << 22
 
-# Attributes that change no number when a model runs: training, memory order, other outputs, modes refused elsewhere.
+# Attributes that do not affect inference: training, memory order, other outputs, modes refused elsewhere.
 HARMLESS = {
     "consumed_inputs", "cubic_coeff_a", "exclude_outside", "extrapolation_value", "is_test", "momentum", "precision",
     "ratio", "saturate", "seed", "stash_type", "storage_order",
@@ -36,12 +36,12 @@ class OnnxNode:
     op_type: str
     name: str
     opset: int  # of the operator's domain
-    inputs: tuple[Value | None, ...]  # None where an optional input is left out
+    inputs: tuple[Value | None, ...]  # None for omitted optional inputs
     outputs: tuple[str, ...]
     attributes: Mapping[str, onnx.AttributeProto]
     context: Context
     extents: Mapping[str, ByteSpan] = field(default_factory=dict)  # of large tensors among the attributes
-    asked: set[str] = field(default_factory=set)  # names of attributes that the importer looked at
+    asked: set[str] = field(default_factory=set)  # attributes that the importer read
 
     def __str__(self) -> str:
         return f"{self.op_type} '{self.name}'"
@@ -91,14 +91,14 @@ class OnnxNode:
         return None if attribute is None else tuple(attribute.floats)
 
     def stored(self, name: str) -> Array | None:
-        """The values of an attribute that is a tensor."""
+        """The values of a tensor attribute."""
         attribute = self._attribute(name, _A.TENSOR)
         if attribute is None:
             return None
         return read_tensor(attribute.t, self.extents.get(name), self.context.source, str(self))
 
     def require_all_asked(self) -> None:
-        """Refuses attributes that nobody looked at: a later opset may have given the operator a new meaning."""
+        """Refuses attributes that the importer did not read: a later opset may have extended the operator."""
         if unknown := sorted(set(self.attributes) - self.asked - HARMLESS):
             raise self.unsupported(f"attribute '{unknown[0]}' is not known")
 
@@ -119,14 +119,14 @@ class OnnxNode:
         return tuple(self.input(i) for i in range(len(self.inputs)))
 
     def array(self, value: Value, what: str) -> Array:
-        """The values of an input that must be known now."""
+        """The values of an input that must be constant."""
         match value:
             case Constant(_, data) if data.size <= FOLD_LIMIT:
                 return data
             case Dequantized(_, data, quant) if data.size <= FOLD_LIMIT:
                 return dequantized(data, quant)
             case _:
-                self.context.tensor(value)  # absent ones say so
+                self.context.tensor(value)  # missing ones raise an error
                 raise self.unsupported(f"{what} must be constant")
 
     def array_ints(self, value: Value, what: str) -> tuple[int, ...]:
@@ -142,7 +142,7 @@ class OnnxNode:
         return float(data.reshape(-1)[0])
 
     def ints_from(self, name: str, index: int, since: int) -> tuple[int, ...] | None:
-        """Integers that are an attribute in opsets before `since` and an optional input from then on."""
+        """Integers from an attribute in opsets before `since`, and from an optional input from then on."""
         if self.opset < since:
             return self.integers(name)
         value = self.optional(index)
@@ -180,14 +180,14 @@ class OnnxNode:
         return self.context.layer(op, inputs, name, dtype=dtype, quant=quant)
 
     def constant(self, tag: str, data: Array) -> Constant:
-        """A constant that the file does not have, named after the node."""
+        """A constant that the file does not contain, named after the node."""
         return Constant(f"{self.name}/{tag}", data)
 
     def number(self, tag: str, value: float) -> Constant:
         return self.constant(tag, np.array(value, np.float32))
 
     def transposed(self, value: Value, perm: tuple[int, ...], tag: str = "transposed") -> Value:
-        """The value with its axes in another order: a view of a constant, or a layer."""
+        """The value with its axes reordered: a view of a constant, or a layer."""
         rank = len(self.shape(value))
         if sorted(perm) != list(range(rank)):
             raise self.error(f"perm {list(perm)} does not fit a tensor of rank {rank}")
@@ -204,7 +204,7 @@ class OnnxNode:
                 return self.layer(Transpose(perm), [value], tag, quant=old and old.transposed(perm))
 
     def reshaped(self, value: Value, shape: Shape, tag: str = "reshaped") -> Value:
-        """The value under another shape: a view of a constant, or a layer."""
+        """The value in another shape: a view of a constant, or a layer."""
         if shape == self.shape(value):
             return value
         if prod(shape) != prod(self.shape(value)):
@@ -219,7 +219,7 @@ class OnnxNode:
 
 
 def _is_repeated(data: Array) -> bool:
-    """Whether one value fills the array without taking memory (np.broadcast_to)."""
+    """Whether the array is one repeated value without memory (np.broadcast_to)."""
     return data.size > 1 and not any(s for s, n in zip(data.strides, data.shape, strict=True) if n > 1)
 
 

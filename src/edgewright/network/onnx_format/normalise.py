@@ -30,7 +30,7 @@ def _require_float(node: OnnxNode, x: Value, rank: int = 1) -> None:
 
 
 def batch_norm(node: OnnxNode) -> Value:
-    """x * scale + shift for each channel; mean, variance and epsilon folded into the two in double precision."""
+    """x * scale + shift for each channel; mean, variance and epsilon are folded in with double precision."""
     x = node.input(0)
     _require_float(node, x, 2)
     is_training = node.flag("training_mode")
@@ -43,7 +43,7 @@ def batch_norm(node: OnnxNode) -> Value:
         _per_channel(node, node.input(i + 1), name, channels)
         for i, name in enumerate(("scale", "bias", "mean", "variance"))
     )
-    if is_training:  # of weights, which some networks standardise: their own mean and variance
+    if is_training:  # of weights that a network standardises with their own mean and variance
         data = np.moveaxis(node.array(x, "x").astype(np.float64), 1, 0).reshape(channels, -1)
         mean, variance = data.mean(axis=1), data.var(axis=1)
     if (variance < 0).any():
@@ -78,7 +78,7 @@ def lrn(node: OnnxNode) -> Value:
 
 
 def normalised(node: OnnxNode, x: Value, axes: tuple[int, ...], epsilon: float) -> Value:
-    """(x - mean) / sqrt(variance + epsilon) along the axes, layer by layer."""
+    """(x - mean) / sqrt(variance + epsilon) along the axes, as layers."""
     mean = node.layer(ops.Reduce(axes, True, ops.ReduceKind.MEAN), [x], "mean")
     centred = node.layer(ops.Binary(ops.BinaryKind.SUB), [x, mean], "centred")
     square = node.layer(ops.Unary(ops.UnaryKind.SQUARE), [centred], "square")
@@ -148,7 +148,7 @@ def lp_norm(node: OnnxNode) -> Value:
 
 
 def softmax(node: OnnxNode, kind: type[ops.Softmax | ops.LogSoftmax]) -> Value:
-    """Along one axis, or, before opset 13, along all axes from `axis` on taken as one."""
+    """Along one axis or, before opset 13, along all axes from `axis` on as one."""
     x, is_old = node.input(0), node.opset < 13
     _require_float(node, x)
     shape = node.shape(x)

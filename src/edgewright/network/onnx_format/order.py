@@ -1,4 +1,4 @@
-"""Puts the nodes of an ONNX graph into an order in which they can run; names what keeps them from it."""
+"""Sorts the nodes of an ONNX graph topologically; reports cycles and undefined names."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ..network import execution_order
 
 
 def sorted_nodes(nodes: Sequence[onnx.NodeProto], known: Collection[str]) -> list[tuple[int, onnx.NodeProto]]:
-    """The nodes with their places in the file, each after those that write what it reads.
+    """The nodes with their indices in the file, each after those that write its inputs.
 
-    Files must be sorted already, and stay as they are; some are not. `known` are names defined elsewhere.
+    Files should be sorted, and then keep their order; some are not. `known` are names defined elsewhere.
     """
     writer: dict[str, int] = {}
     for i, node in enumerate(nodes):
@@ -34,12 +34,12 @@ def sorted_nodes(nodes: Sequence[onnx.NodeProto], known: Collection[str]) -> lis
 
 
 def title(node: onnx.NodeProto, index: int) -> str:
-    """How messages name a node."""
+    """The name of a node in messages."""
     return f"{node.op_type or 'node'} '{node.name or f'#{index}'}'"
 
 
 def names_read(node: onnx.NodeProto) -> Iterator[str]:
-    """What a node reads, names that its sub-graphs take from around them included."""
+    """The names that a node reads, including those that its nested graphs take from outside."""
     yield from node.input
     for attribute in node.attribute:
         for graph in (attribute.g, *attribute.graphs):
@@ -51,9 +51,9 @@ def names_read(node: onnx.NodeProto) -> Iterator[str]:
 
 
 def _cycle(nodes: Sequence[onnx.NodeProto], before: Sequence[set[int]], order: Sequence[int]) -> str:
-    """The nodes of one cycle, in order. Every node left waits for another one that is left."""
+    """The nodes of one cycle, in order. Every remaining node waits for another one."""
     left = set(range(len(nodes))) - set(order)
-    at, seen = min(left), dict[int, int]()  # place on the way back from the first node
+    at, seen = min(left), dict[int, int]()  # position on the way back from the first node
     while at not in seen:
         seen[at] = len(seen)
         at = max(before[at] & left)

@@ -1,4 +1,4 @@
-"""Importers of operators that pick elements by their indices, or write some by theirs."""
+"""Importers of operators that gather or scatter elements by index."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def gather(node: OnnxNode) -> Value:
 
 
 def scatter_elements(node: OnnxNode) -> Value:
-    """Updates at constant places along an axis."""
+    """Updates at constant indices along an axis."""
     data, indices = node.shape(node.input(0)), _indices(node, 1)
     axis = node.axis(node.integer("axis", 0), len(data))
     if indices.shape != node.shape(node.input(2)) or indices.ndim != len(data):
@@ -49,7 +49,7 @@ def scatter_elements(node: OnnxNode) -> Value:
 
 
 def scatter_nd(node: OnnxNode) -> Value:
-    """Updates at constant places, as exporters write an assignment to a slice."""
+    """Updates at constant indices, as exporters write an assignment to a slice."""
     data, indices = node.shape(node.input(0)), _indices(node, 1)
     depth = indices.shape[-1] if indices.ndim else 0
     if not 1 <= depth <= len(data) or node.shape(node.input(2)) != (*indices.shape[:-1], *data[depth:]):
@@ -80,7 +80,7 @@ def gather_nd(node: OnnxNode) -> Value:
 
 
 def _gather_computed(node: OnnxNode, x: Value, indices: Value) -> Value:
-    """Indices, negative ones from the end, are counted together, so that one axis is left to choose from."""
+    """Indices over several axes are combined into one, so that a single axis is gathered."""
     shape, index = node.shape(x), node.tensor(indices)
     depth = index.shape[-1] if index.shape else 0
     if node.integer("batch_dims", 0) or not 1 <= depth <= len(shape) or index.dtype is not DType.INT64:
@@ -98,7 +98,7 @@ def _gather_computed(node: OnnxNode, x: Value, indices: Value) -> Value:
 
 
 def compress(node: OnnxNode) -> Value:
-    """The elements that a constant condition keeps, along an axis or of all in row-major order."""
+    """The elements selected by a constant condition, along an axis or of all in row-major order."""
     x = node.input(0)
     kept = np.flatnonzero(node.array(node.input(1), "condition"))
     axis = node.integer("axis", 0)
@@ -111,7 +111,7 @@ def compress(node: OnnxNode) -> Value:
 
 
 def reverse_sequence(node: OnnxNode) -> Value:
-    """The first elements of each batch in reverse order; how many is constant."""
+    """Reverses the first elements of each batch; their number is constant."""
     shape, lengths = node.shape(node.input(0)), node.array_ints(node.input(1), "sequence_lens")
     time, batch = (
         node.axis(node.integer(name, default), len(shape)) for name, default in (("time_axis", 0), ("batch_axis", 1))
@@ -136,35 +136,35 @@ def _indices(node: OnnxNode, which: int) -> Array:
 
 
 def _counted(node: OnnxNode, indices: Array, size: int | Array) -> Array:
-    """The indices, negative ones counted from the end; refused where one lies outside."""
+    """The indices, negative ones counted from the end; an error if one is out of range."""
     if ((indices < -size) | (indices >= size)).any():
         raise node.error("an index lies outside the tensor")
     return np.where(indices < 0, indices + size, indices)
 
 
 def _places_along(node: OnnxNode, indices: Array, axis: int, data: Shape) -> Array:
-    """Places in row-major order: those of the indices themselves, but along the axis what the indices say."""
+    """Row-major positions: each index's own position with its coordinate along the axis replaced."""
     places: list[Array] = list(np.indices(indices.shape))
     places[axis] = _counted(node, indices, data[axis])
     return np.asarray(np.ravel_multi_index(tuple(places), data))
 
 
 def _places_of_blocks(node: OnnxNode, indices: Array, data: Shape) -> Array:
-    """Places of the blocks that rows of indices, for the first axes, stand for."""
+    """Row-major positions of the blocks selected by rows of indices into the first axes."""
     depth = indices.shape[-1]
     first = _counted(node, indices, np.array(data[:depth])).reshape(-1, depth)
     return np.arange(prod(data), dtype=np.int64).reshape(*data[:depth], -1)[tuple(first.T)]
 
 
 def _picked(node: OnnxNode, x: Value, places: Array) -> Value:
-    """The elements at these places, counted in row-major order."""
+    """The elements at these row-major positions."""
     flat = node.reshaped(x, (prod(node.shape(x)),), "flat")
     stored = node.constant("places", places.reshape(-1).astype(np.int32))
     return node.reshaped(node.layer(ops.Gather(0), [flat, stored], "picked"), places.shape, "shaped")
 
 
 def _scattered(node: OnnxNode, places: Array) -> Value:
-    """The tensor with updates at these places, counted in row-major order: joined of slices where they fill a box."""
+    """The tensor with updates at these row-major positions; joined from slices if they form a box."""
     x, updates = node.input(0), node.input(2)
     shape = node.shape(x)
     if node.text("reduction", "none") != "none":
@@ -185,7 +185,7 @@ def _scattered(node: OnnxNode, places: Array) -> Value:
 
 
 def _boxed(node: OnnxNode, x: Value, updates: Value, box: list[tuple[int, int]], axis: int) -> Value:
-    """x with the updates in a box, axis by axis: what lies before it, the box in what is left, what lies behind."""
+    """x with the updates in a box, axis by axis: the part before, the box in the rest, the part after."""
     if axis == len(box):
         return updates
     start, stop = box[axis]

@@ -1,7 +1,7 @@
 """Importers of quantised operators: QuantizeLinear, DequantizeLinear and the QLinear family.
 
-ONNX passes scales and zero points as inputs; here they belong to the tensors. Joining Dequantize, a layer and
-Quantize into one quantised layer is left to the passes.
+ONNX passes scales and zero points as inputs; here they belong to the tensors. Passes join Dequantize, a layer and
+Quantize to one quantised layer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _STORED = (DType.INT8, DType.UINT8, DType.INT16, DType.INT32)
 
 
 def _signed(data: Array) -> Array:
-    """uint16 as int16, which stands for the same real numbers where the zero point moves along; others as they are."""
+    """uint16 as int16 with a shifted zero point, which represents the same real numbers; others unchanged."""
     return (data.astype(np.int32) - 32768).astype(np.int16) if data.dtype == np.uint16 else data
 
 
@@ -34,7 +34,7 @@ def _zero_dtype(node: OnnxNode, zero: Value) -> DType:
 
 
 def read_quant(node: OnnxNode, scale: Value, zero: Value | None, axis: int | None = None) -> Quant:
-    """Scale and zero point; along `axis` when there are several."""
+    """Scale and zero point; along `axis` if there are several."""
     scales = node.array(scale, "scale")
     zeros = np.zeros(scales.shape, np.int8) if zero is None else _signed(node.array(zero, "zero point"))
     if not np.issubdtype(scales.dtype, np.floating) or not np.issubdtype(zeros.dtype, np.integer):
@@ -111,7 +111,7 @@ def dequantize_linear(node: OnnxNode) -> Value:
             return Dequantized(name, data, quant)
         case Computed() if node.context.assume_quant(x, quant):
             return node.layer(ops.Dequantize(), [x], dtype=DType.FLOAT32)
-        case _:  # stored under other parameters: in real numbers, step by step
+        case _:  # stored with other parameters: computed in real numbers, step by step
             return _in_steps(node, x, quant)
 
 
@@ -131,7 +131,7 @@ def _stored(node: OnnxNode, index: int, axis: int | None = None) -> Value:
 
 
 def as_quantised(node: OnnxNode, x: Value, quant: Quant) -> Value:
-    """The value as a tensor with this quantisation; refused where it has been given another."""
+    """The value as a tensor with this quantisation; an error if it already has another."""
     if quant.axis is not None and node.shape(x)[quant.axis] != len(quant.scale):
         raise node.error(f"{len(quant.scale)} scales do not fit a tensor of shape {list(node.shape(x))}")
     match x:
@@ -155,7 +155,7 @@ def _result(node: OnnxNode, scale: int, zero: int) -> tuple[DType, Quant]:
 
 
 def _bias(node: OnnxNode, value: Value | None, x: Quant, w: Quant, outputs: int) -> Value | None:
-    """The int32 bias, whose scale is that of the products."""
+    """The int32 bias, with the scale of the products."""
     if value is None:
         return None
     if not isinstance(value, Constant) or value.data.dtype != np.int32 or value.data.size != outputs:
@@ -184,7 +184,7 @@ def qlinear_conv(node: OnnxNode) -> Value:
 
 
 def _weight_quant(node: OnnxNode, scale: Value, zero: Value | None, axis: int) -> Quant:
-    """The quantisation of weights, where one zero point may stand for many scales."""
+    """The quantisation of weights; one zero point may apply to several scales."""
     count = prod(node.shape(scale))
     if zero is not None and count > 1 and prod(node.shape(zero)) == 1:
         data = node.array(zero, "zero point")
@@ -237,7 +237,7 @@ def qlinear_binary(node: OnnxNode, kind: ops.BinaryKind) -> Value:
 
 
 def single(node: OnnxNode, op: ops.Op) -> Value:
-    """A layer of one operand; its scale and zero point and those of the result are inputs of the node."""
+    """A layer of one operand; the scales and zero points of operand and result are inputs of the node."""
     dtype, quant = _result(node, 3, 4)
     return node.layer(op, [_stored(node, 0)], dtype=dtype, quant=quant)
 
@@ -281,7 +281,7 @@ def qlinear_concat(node: OnnxNode) -> Value:
 
 
 def dynamic_quantize_linear(node: OnnxNode) -> tuple[Value, ...]:
-    """What is stored (as int8, and as the uint8 of the file, which products do without), its scale and zero point."""
+    """The stored values (as int8, and as the file's uint8, which products do not need), their scale and zero point."""
     x = node.input(0)
     if node.tensor(x).dtype is not DType.FLOAT32 or node.tensor(x).quant is not None or len(node.shape(x)) < 2:
         raise node.unsupported(f"quantising {node.tensor(x)}")
@@ -308,7 +308,7 @@ def conv_integer(node: OnnxNode) -> Value:
     x, found = _as_stored(node)
     rank = len(node.shape(node.input(0)))
     w, taken = _integer_weights(node)
-    if rank == 3:  # a line is an image of one row
+    if rank == 3:  # a line is an image with one row
         x, w = image_in(node, x), w[:, :, None]
     if w.ndim != 4:
         raise node.unsupported(f"an image of rank {rank}")
@@ -320,7 +320,7 @@ def conv_integer(node: OnnxNode) -> Value:
 
 def matmul_integer(node: OnnxNode) -> Value:
     x, found = _as_stored(node)
-    if node.shape(x) != node.shape(node.input(0)):  # taken for an image
+    if node.shape(x) != node.shape(node.input(0)):  # treated as an image
         x = node.transposed(x, NCHW, "rows")
     w, taken = _integer_weights(node)
     if w.ndim != 2:
@@ -332,12 +332,12 @@ def matmul_integer(node: OnnxNode) -> Value:
 
 
 def _as_stored(node: OnnxNode) -> tuple[Value, Value]:
-    """The int8 tensor that a DynamicQuantizeLinear stored, and its range with 1 for the scale."""
+    """The int8 tensor of a DynamicQuantizeLinear, and its range with scale 1."""
     producers = {layer.output: layer for layer in node.context.builder.layers}
     value = node.input(0)
     name = value.tensor if isinstance(value, Computed) else ""
     image = (ops.Transpose(NCHW),) if len(node.shape(value)) == 4 else ()
-    # Back through what makes the file's uint8 of it, and through nothing else.
+    # Back through the layers that make the file's uint8 of it only.
     for op in (*image, ops.Cast(DType.UINT8), ops.Binary(ops.BinaryKind.ADD), ops.Cast(DType.INT32)):
         name = producers[name].inputs[0] if name in producers and producers[name].op == op else ""
     if name not in producers or not isinstance(producers[name].op, ops.DynamicQuantize):
@@ -353,7 +353,7 @@ def _as_stored(node: OnnxNode) -> tuple[Value, Value]:
 
 
 def _integer_weights(node: OnnxNode) -> tuple[Array, int]:
-    """The weights as int8, and what is still to be taken off each of them."""
+    """The weights as int8, and what remains to be subtracted from each of them."""
     w, zero = node.input(1), node.optional(3)
     if not isinstance(w, Constant) or w.data.dtype not in (np.int8, np.uint8):
         raise node.unsupported("weights must be constant, of eight bits")
@@ -370,9 +370,9 @@ def _integer_weights(node: OnnxNode) -> tuple[Array, int]:
 def _integer_sums(
     node: OnnxNode, product: ops.Conv2d | ops.Dense, x: Value, weights: Array, taken: int, unit: Value
 ) -> Value:
-    """The integer sums as float32, which is what they are cast to: those of a product whose scales are 1.
+    """The integer sums as float32, to which they are cast: the sums of a product with scales 1.
 
-    What is still to be taken off all weights is taken off the sums: so many times the sum of the inputs.
+    A value to subtract from all weights is subtracted from the sums instead, times the sum of the inputs.
     """
 
     def sums(data: Array, tag: str) -> Value:

@@ -1,6 +1,6 @@
-"""Reads an ONNX file literally: every operator becomes layers of exactly its meaning, in the file's own layout.
+"""Reads an ONNX file literally: every operator becomes layers with exactly its meaning, in the file's layout.
 
-Tidying up (transposes, batch norms, quantisation) is left to the passes.
+Passes clean up transposes, batch norms and quantisation.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def read_onnx(
 ) -> Network:
     """The network in an ONNX file (or in its bytes), operator by operator.
 
-    `shapes` gives inputs whose size the file leaves open. Weights stay in the file, which is mapped.
+    `shapes` sets the shapes of inputs with open sizes. Weights stay in the file, which is memory-mapped.
     """
     if isinstance(source, bytes):
         title, opened = name or "model", ModelBytes(None, source)
@@ -65,7 +65,7 @@ def _open(path: Path) -> ModelBytes:
 
 
 def _parse(opened: ModelBytes, title: str) -> tuple[onnx.ModelProto, Skeleton]:
-    """The model without its large tensors; ModelError says what the bytes are if they are no model."""
+    """The model without its large tensors; a ModelError describes the bytes if they are not a model."""
     start = bytes(opened.model[:64])
     if not start:
         raise ModelError(f"'{title}' is empty")
@@ -94,7 +94,7 @@ def _parse(opened: ModelBytes, title: str) -> tuple[onnx.ModelProto, Skeleton]:
 
 
 def _require_text(message: Message, title: str) -> None:
-    """Refuses names that are not UTF-8, which protobuf hands out as bytes."""
+    """Refuses names that are not UTF-8; protobuf returns them as bytes."""
     for field, value in message.ListFields():
         if field.type == FieldDescriptor.TYPE_STRING:
             for text in [value] if isinstance(value, str | bytes) else value:
@@ -162,7 +162,7 @@ def _initializers(graph: onnx.GraphProto, skeleton: Skeleton) -> dict[str, tuple
 def _read_inputs(
     model: onnx.ModelProto, scope: Scope, builder: Builder, shapes: dict[str, Shape], title: str
 ) -> list[str]:
-    """The inputs that are no initializers (files before IR version 4 list those too)."""
+    """The inputs that are not initializers (files before IR version 4 list those too)."""
     graph = model.graph
     names = [value.name for value in graph.input if value.name not in scope.initializers]
     if len(set(names)) < len(names) or "" in names:
@@ -186,7 +186,7 @@ def _read_inputs(
 
 
 def _input_shape(value: onnx.ValueInfoProto, builder: Builder, given: Shape | None, known: KnownSizes) -> Shape:
-    """The shape of an input: given, or stated, with sizes that follow from the model in place of open ones."""
+    """The shape of an input: given, or as stated, with open sizes filled in where the model determines them."""
     stated = _stated(value)
     where = f"input '{value.name}'"
     if given is not None:
@@ -198,13 +198,13 @@ def _input_shape(value: onnx.ValueInfoProto, builder: Builder, given: Shape | No
         if stated is not None and any(isinstance(s, int) and s != g for s, g in zip(stated, given, strict=True)):
             builder.notes.append(f"{where}: {_dims(stated)} in the file, taken as {_dims(given)}")
         return check_shape(given, where)
-    assert stated is not None, where  # what is open is refused before
+    assert stated is not None, where  # open sizes were refused before
     builder.notes += known.notes(value.name, stated)
     return check_shape(tuple(int(size) for size in known.shape(value.name, stated)), where)
 
 
 def _known_sizes(model: onnx.ModelProto, names: Sequence[str], shapes: Mapping[str, Shape], title: str) -> KnownSizes:
-    """Open sizes that need not be asked for; an error names every input with others, and options that set them."""
+    """The open sizes that the model determines; an error names every other open input and the options that set it."""
     values = {value.name: value for value in model.graph.input if value.type.HasField("tensor_type")}
     stated = {name: _stated(values[name]) for name in names if name in values}
     known = known_sizes(model, {name: sizes for name, sizes in stated.items() if sizes is not None}, shapes)
@@ -226,7 +226,7 @@ def _stated(value: onnx.ValueInfoProto) -> tuple[int | str, ...] | None:
 
 
 def _size(dim: onnx.TensorShapeProto.Dimension) -> int | str:
-    """A size, or the name (or '?') of one that is left open; zero and below stand for that too."""
+    """A size, or the name (or '?') of an open one; zero and negative values are open too."""
     if dim.WhichOneof("value") == "dim_value" and dim.dim_value > 0:
         return int(dim.dim_value)
     return str(dim.dim_param) or "?"
@@ -237,7 +237,7 @@ def _dims(sizes: Sequence[int | str]) -> str:
 
 
 def _bind_outputs(outputs: list[str], reader: GraphReader, scope: Scope, title: str) -> list[str]:
-    """The network's tensors for the outputs, each under the name that the file gives it."""
+    """The network's tensors for the outputs, named as in the file."""
     values = {name: reader.lookup(name, scope) for name in outputs}
     absent = [value.problem for value in values.values() if isinstance(value, Absent)]
     if absent:
@@ -249,13 +249,13 @@ def _bind_outputs(outputs: list[str], reader: GraphReader, scope: Scope, title: 
         tensor = reader.context.operand(value)
         if tensor in reader.context.shifted:
             raise Unsupported(f"output '{name}' of '{title}' is uint16; put a DequantizeLinear behind it")
-        if tensor != name:  # an input, a constant, or a tensor that goes by several names
+        if tensor != name:  # an input, a constant, or a tensor with several names
             reader.context.builder.layer(Reshape(shape), [tensor], f"{name}/identity", output=name)
     return outputs
 
 
 def _describe(problems: Iterable[NodeProblem], title: str) -> str:
-    """All that stands in the way: each operator with its count, reasons and nodes."""
+    """Describes all problems: each operator with its count, reasons and nodes."""
     groups: dict[tuple[str, str], list[str]] = defaultdict(list)
     for problem in problems:
         groups[problem.operator, problem.reason].append(problem.node)
@@ -271,7 +271,7 @@ CONTROL = ("If", "Loop", "Scan", "SequenceMap")
 
 
 def control_flow(graph: onnx.GraphProto) -> Mapping[str, int]:
-    """How often each operator of control flow stands in the graph, and in graphs inside."""
+    """The number of uses of each control-flow operator, including nested graphs."""
     return Counter(node.op_type for node in _nodes(graph) if node.op_type in CONTROL)
 
 

@@ -1,4 +1,4 @@
-"""Importers of operators that move elements: shapes, axes, joining, cutting, padding, repeating."""
+"""Importers of operators that move elements: reshape, transpose, concat, slice, pad, tile."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def reshape(node: OnnxNode) -> Value:
 
 
 def _target_shape(node: OnnxNode, old: Shape, wanted: tuple[int, ...], allow_zero: bool) -> Shape:
-    """The shape that Reshape's input asks for: 0 copies a size, -1 takes what is left."""
+    """The target shape of Reshape: 0 copies a size, -1 takes the rest."""
     if any(size < -1 for size in wanted) or wanted.count(-1) > 1:
         raise node.error(f"cannot reshape {list(old)} to {list(wanted)}")
     if not allow_zero and any(size == 0 and i >= len(old) for i, size in enumerate(wanted)):
@@ -91,7 +91,7 @@ def concat(node: OnnxNode) -> Value:
     axis = node.axis(node.integer("axis", 1), rank)
     if len(values) == 1:
         return values[0]
-    kept = [value for value in values if prod(node.shape(value))]  # nothing comes of empty ones
+    kept = [value for value in values if prod(node.shape(value))]  # empty parts add nothing
     tensors = [node.tensor(value) for value in kept or values]
     if len({tensor.dtype for tensor in tensors}) > 1:
         raise node.error("joins tensors of different types")
@@ -191,7 +191,7 @@ def _pad(node: OnnxNode, x: Value, before: Shape, after: Shape, mode: ops.PadMod
             raise node.unsupported(f"reflects {max(a, b)} elements of an axis that has {size}")
         if mode is not ops.PadMode.CONSTANT and min(a, b) < 0 and max(a, b) > 0:
             raise node.unsupported(f"crops and pads one axis in mode '{mode.value}'")
-    # ONNX pads with a stored number, we with a real one
+    # ONNX pads with a stored number, our layer with a real one
     if tensor.quant is not None and mode is ops.PadMode.CONSTANT:
         if tensor.quant.axis is not None:
             raise node.unsupported("padding a tensor quantised along an axis")

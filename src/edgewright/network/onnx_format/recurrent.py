@@ -1,6 +1,6 @@
 """Importers of LSTM, GRU and RNN: unrolled over their steps, which share the weights.
 
-Weights of the input and of the state stand side by side, so that a gate is one Dense of both with its activation.
+Weights of the input and of the state are joined, so that a gate is one Dense of both with its activation.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from .context import Constant, Value
 from .elementwise import NAMED
 from .node import OnnxNode
 
-MOST_STEPS = 200  # each is a dozen layers, and planning takes longer than in proportion
+MOST_STEPS = 200  # each adds a dozen layers, and planning time grows faster than linearly
 _PLAIN = {name.lower(): function for name, function in NAMED.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class RecurrentGate:
-    """The weights of a gate, of input and state beside each other, its bias and its activation."""
+    """The weights of a gate for input and state, joined; its bias and its activation."""
 
     weights: Constant
     bias: Constant
@@ -33,7 +33,7 @@ class RecurrentGate:
 
 @dataclass(frozen=True, slots=True)
 class RecurrentSteps:
-    """What all steps of one direction have in common."""
+    """The data shared by all steps of one direction."""
 
     node: OnnxNode
     name: str  # of the direction
@@ -68,7 +68,7 @@ def lstm(node: OnnxNode) -> tuple[Value, ...]:
 
 
 def gru(node: OnnxNode) -> tuple[Value, ...]:
-    """Gates in the order update, reset, hidden. Sums of the state are reset after their product, or before."""
+    """Gates in the order update, reset, hidden. The state's sums are reset before or after their product."""
     step = _gru_step_after if node.flag("linear_before_reset") else _gru_step_before
     return _unrolled(node, "zrh", ("Sigmoid", "Tanh"), (0, 0, 1), step, states=1)
 
@@ -98,7 +98,7 @@ def _gru_step_before(steps: RecurrentSteps, x: Value, state: State, tag: str) ->
 
 
 def _gru_step_after(steps: RecurrentSteps, x: Value, state: State, tag: str) -> State:
-    """The hidden gate's weights of input and state are two gates here, since what is reset stands between them."""
+    """The hidden gate is split into two, for input and state, because the reset comes between them."""
     update, reset, of_input, of_state = steps.gates
     both = steps.layer(ops.Concat(1), [x, state[0]], f"{tag}/both")
     z, r = steps.dense(update, both, f"{tag}/z"), steps.dense(reset, both, f"{tag}/r")
@@ -169,7 +169,7 @@ def _line(node: OnnxNode, steps: RecurrentSteps, found: list[Value], shape: tupl
 
 
 def _final(node: OnnxNode, parts: list[Value], shape: tuple[int, ...], tag: str) -> Value:
-    """The last states of the directions, one after the other."""
+    """The last states of the directions, joined."""
     joined = parts[0] if len(parts) == 1 else node.layer(ops.Concat(0), parts, f"{tag}/both")
     return node.layer(ops.Reshape((len(parts), *shape)), [joined], tag)
 
@@ -184,7 +184,7 @@ def _require_all_steps(node: OnnxNode, count: int, batch: int) -> None:
 
 
 def _activations(node: OnnxNode, functions: tuple[str, ...], directions: int) -> list[tuple[Activation, ...]]:
-    """The functions of each direction; those that have parameters take them from two lists, in turn."""
+    """The functions of each direction; those with parameters take them from two lists in order."""
     node.asked.update(("activations", "activation_alpha", "activation_beta"))
     stated = node.attributes.get("activations")
     names = [s.decode("utf-8", "replace") for s in stated.strings] if stated is not None else [*functions] * directions
@@ -233,7 +233,7 @@ def _gates(
         for tag, weights, bias in pairs:
             stored = node.constant(f"{tag}{d}", weights), node.constant(f"{tag}{d}/bias", bias)
             found.append(RecurrentGate(*stored, functions[which[i]]))
-    if len(which) > len(names):  # an LSTM's output has an activation and no weights
+    if len(which) > len(names):  # an LSTM's output has an activation without weights
         found.append(RecurrentGate(found[0].weights, found[0].bias, functions[which[-1]]))
     return tuple(found)
 

@@ -1,6 +1,6 @@
 """Importers of Resize, Upsample and GridSample: height and width only.
 
-Cubic ones are products with the weights of their taps; a grid's places are computed, and pixels picked there.
+Cubic ones are products with tap weights; for a grid, positions are computed and pixels gathered.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from .windows import image_in, image_out
 
 _MODES = {"nearest": ResizeMode.NEAREST, "linear": ResizeMode.LINEAR, "bilinear": ResizeMode.LINEAR}
 
-# Roundings of places that lie half a pixel further on than those of half_pixel, as roundings of the latter.
+# Rounding modes for positions half a pixel further on than those of half_pixel, in terms of the latter.
 _HALF_A_PIXEL_ON = {"floor": "round_prefer_ceil", "round_prefer_floor": "ceil"}
 
 
 def upsample(node: OnnxNode) -> Value:
-    """Upsample, and Resize of opset 10: scales only, places counted from the corner.
+    """Upsample, and Resize of opset 10: scales only, with asymmetric coordinates.
 
-    The standard does not say which neighbour is nearest there; onnxruntime takes the one below, or, where the
-    image shrinks, the one above.
+    The standard does not define the nearest neighbour here; onnxruntime takes the lower one or, if the image shrinks,
+    the upper one.
     """
     x = node.input(0)
     scales = node.reals("scales") if node.op_type == "Upsample" and node.opset < 9 else None
@@ -86,7 +86,7 @@ def resize(node: OnnxNode) -> Value:
 
 
 def _cubic(node: OnnxNode, x: Value, scales: tuple[float, ...], sizes: Shape | None, coordinates: Coordinates) -> Value:
-    """Line by line and column by column, each output the sum of four neighbours."""
+    """Lines, then columns; each output is the sum of four neighbours."""
     shape = node.shape(x)
     target = _target(node, shape, scales, sizes)
     if node.flag("antialias") and any(a < b for a, b in zip(target, shape, strict=True)):
@@ -102,7 +102,8 @@ def _cubic(node: OnnxNode, x: Value, scales: tuple[float, ...], sizes: Shape | N
 
 
 def _cubic_weights(places: list[float], extent: int, a: float, excludes: bool) -> Array:
-    """A row for each place: Keys' weights of the four inputs about it, those beyond the border on it or left out."""
+    """One row for each position: Keys' weights of the four inputs around it; inputs beyond the border are clamped or
+    left out."""
     matrix = np.zeros((len(places), extent))
     for row, place in zip(matrix, places, strict=True):
         first = floor(place) - 1
@@ -125,7 +126,7 @@ def _mode(node: OnnxNode, default: str) -> ResizeMode:
 
 
 def _stated(node: OnnxNode, index: int) -> Value | None:
-    """An optional input; files also leave it out by giving an empty tensor."""
+    """An optional input; some files omit it with an empty tensor."""
     value = node.optional(index)
     return None if value is None or node.shape(value) == (0,) else value
 
@@ -135,7 +136,7 @@ def _scales(node: OnnxNode, value: Value) -> tuple[float, ...]:
 
 
 def _scaled(size: int, scale: float) -> int:
-    """size * scale rounded down, in float32 as onnxruntime computes it."""
+    """size * scale rounded down, in float32 as in onnxruntime."""
     return int(np.float32(size) * np.float32(scale))
 
 
@@ -168,7 +169,7 @@ def _resize(
 
 
 def _target(node: OnnxNode, shape: Shape, scales: tuple[float, ...], sizes: Shape | None) -> Shape:
-    """The shape of the result; refused where anything but height and width changes."""
+    """The shape of the result; an error if other axes than height and width change."""
     if len(scales) != len(shape):
         raise node.error(f"{len(scales)} scales for a tensor of rank {len(shape)}")
     if not all(isfinite(scale) and 0 < scale < 2**31 for scale in scales):
@@ -183,7 +184,8 @@ def _target(node: OnnxNode, shape: Shape, scales: tuple[float, ...], sizes: Shap
 
 
 def grid_sample(node: OnnxNode) -> Value:
-    """Each place of the grid (1, H, W, 2: x and y from -1 to 1) gets the pixel there, or a mixture of four."""
+    """Samples the image at each position of the grid (1, H, W, 2: x and y from -1 to 1): one pixel, or four
+    interpolated."""
     x, grid = node.input(0), node.input(1)
     shape, places = node.shape(x), node.shape(grid)
     mode, padding = node.text("mode", "linear"), node.text("padding_mode", "zeros")
@@ -224,12 +226,12 @@ def grid_sample(node: OnnxNode) -> Value:
 
 @dataclass(frozen=True, slots=True)
 class _GridSampler:
-    """Pixels (height * width, depth) and how they are picked at places (count, 2: x, y)."""
+    """Pixels (height * width, depth), and how to gather them at positions (count, 2: x, y)."""
 
     node: OnnxNode
     pixels: Value
     extent: Array
-    borders: bool  # whether places outside are those on the border; else what lies there is zero
+    borders: bool  # whether positions outside are clamped to the border; otherwise pixels there are zero
 
     def pair(self, kind: str, a: Value, b: Value, tag: str) -> Value:
         return pairwise(self.node, ops.BinaryKind[kind], a, b, tag)
@@ -244,7 +246,7 @@ class _GridSampler:
         )
 
     def picked(self, place: Value, weight: Value | None, tag: str) -> Value:
-        """The pixels at whole places, each times its weights along both axes."""
+        """The pixels at integer positions, times their weights along both axes."""
         node, count = self.node, self.node.shape(place)[0]
         near = self._limited(place, tag)
         steps = node.constant(f"{tag}/steps", np.array([1, self.extent[0]], np.float32))

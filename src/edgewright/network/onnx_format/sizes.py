@@ -1,7 +1,7 @@
-"""Sizes of inputs that an ONNX file leaves open: which are a batch, which the nodes behind determine, which are asked.
+"""Open sizes of an ONNX file's inputs: which are a batch, which the nodes determine, which the user must give.
 
-ONNX's own shape inference is run on probing sizes. Where a node then joins sizes that do not fit each other (a Reshape
-to a fixed shape, a Concat, sum or product with a constant), the size that makes them fit is sought by bisection.
+ONNX's shape inference is run with probing sizes. If a node then combines sizes that do not match (a Reshape to a fixed
+shape, a Concat, sum or product with a constant), bisection finds the size that does.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from onnx.shape_inference import infer_shapes
 from ..open_shapes import Size, is_batch
 from ..region import Shape
 
-MOST_NODES = 20_000  # in larger graphs, only names and first layers tell of sizes
+MOST_NODES = 20_000  # larger graphs are judged by names and first layers only
 MOST_SIZE = 1 << 20
-MOST_CHECKS = 40  # nodes looked at where sizes did not fit
+MOST_CHECKS = 40  # nodes examined after a mismatch
 
 Shapes = Mapping[str, tuple[int | None, ...]]
-Check = tuple[int, ...]  # node, and which of the comparisons that it makes
-Key = str | tuple[str, int]  # an open size: its name, or input and axis where it has none
+Check = tuple[int, ...]  # a node, and the index of its comparison
+Key = str | tuple[str, int]  # an open size: its name, or input and axis if it has none
 
 
 @dataclass(frozen=True, slots=True)
 class KnownSizes:
-    """The open sizes of a model's inputs: those that are known after all, and good values of others."""
+    """The open sizes of a model's inputs: those that are determined, and suitable values of others."""
 
     known: Mapping[Key, int]
-    why: Mapping[Key, str]  # of those known, what a note says about it
-    fitting: Mapping[Key, int]  # not the only ones that the model takes
+    why: Mapping[Key, str]  # for determined sizes, the explanation in a note
+    fitting: Mapping[Key, int]  # other values may be accepted too
 
     def shape(self, name: str, sizes: Sequence[Size], *, fitting: bool = False) -> tuple[Size, ...]:
-        """The sizes of an input with what is known of them; with `fitting`, examples of others too."""
+        """The sizes of an input with determined values filled in; with `fitting`, also examples of others."""
         values = {**self.known, **self.fitting} if fitting else self.known
         return tuple(
             size if isinstance(size, int) else values.get(key_of(name, axis, size), size)
@@ -52,7 +52,7 @@ def key_of(name: str, axis: int, size: str) -> Key:
 
 
 def known_sizes(model: onnx.ModelProto, inputs: Mapping[str, Sequence[Size]], given: Mapping[str, Shape]) -> KnownSizes:
-    """What can be told about the open sizes (text) of these inputs; users gave the shapes of some."""
+    """Determines open sizes (text) of these inputs; users gave the shapes of some."""
     found: dict[Key, int] = {}
     why: dict[Key, str] = {}
     for name, shape in given.items():
@@ -84,14 +84,14 @@ class _SizeSearch:
         self, model: onnx.ModelProto, inputs: Mapping[str, Sequence[Size]], known: Mapping[Key, int], keys: list[Key]
     ) -> None:
         self.inputs = inputs
-        # No stated shape but of inputs with numbers: files state others as they were before.
+        # Without stated shapes of inner tensors, because files state outdated ones.
         self.model = onnx.ModelProto()
         self.model.CopyFrom(model)
         graph = self.model.graph
         del graph.value_info[:]
         for output in graph.output:
             output.type.tensor_type.ClearField("shape")
-        # Multiples of 32 go through most networks that halve and double; unlike ones tell sizes apart.
+        # Multiples of 32 pass most networks that halve and double; different ones tell sizes apart.
         self.values: dict[Key, int] = {**known, **{key: 32 * (2 * i + 3) for i, key in enumerate(keys)}}
         self.free = list(keys)
         self.determined: dict[Key, int] = {}
@@ -99,7 +99,7 @@ class _SizeSearch:
         self.fitting: dict[Key, int] = {}
 
     def run(self) -> None:
-        """Goes from one node where sizes do not fit to the next."""
+        """Proceeds from one node with mismatched sizes to the next."""
         tried: set[Check] = set()
         while self.free and len(tried) < MOST_CHECKS:
             checks = self._checks(self.values)
@@ -110,7 +110,7 @@ class _SizeSearch:
             self._settle(check, *checks[check])
 
     def _settle(self, check: Check, one: int, other: int) -> None:
-        """Finds the open sizes that one side of a comparison depends on, where the other side is fixed."""
+        """Finds the open sizes on one side of a comparison whose other side is fixed."""
         moved: list[Key] = []
         sides = set()
         for key in self.free:
@@ -124,7 +124,7 @@ class _SizeSearch:
         wanted = (one, other)[1 - side]
 
         def at(size: int) -> int:
-            """What the open side comes to; 0 for sizes that layers before do not take."""
+            """The value of the open side; 0 for sizes that earlier layers reject."""
             return self._checks({**self.values, **dict.fromkeys(moved, size)}).get(check, (0, 0))[side]
 
         least = _least(lambda size: at(size) >= wanted)
@@ -146,7 +146,7 @@ class _SizeSearch:
             self.free.remove(key)
 
     def _checks(self, values: Mapping[Key, int]) -> dict[Check, tuple[int, int]]:
-        """The pairs of sizes that nodes want equal, with inputs of these sizes."""
+        """The pairs of sizes that nodes require to be equal, for inputs of these sizes."""
         graph = self.model.graph
         for value in graph.input:
             if value.name in self.inputs:
@@ -157,7 +157,7 @@ class _SizeSearch:
                     shape.dim.add().dim_value = size if isinstance(size, int) else values[key]
         try:
             inferred = infer_shapes(self.model, data_prop=True).graph
-        except Exception:  # of ONNX's own kinds; what is wrong with the model is said when it is read
+        except Exception:  # of ONNX's own kinds; the model's errors are reported when it is read
             return {}
         shapes: dict[str, tuple[int | None, ...]] = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
         for value in (*inferred.input, *inferred.value_info, *inferred.output):
@@ -175,7 +175,7 @@ class _SizeSearch:
 
 
 def _least(holds: Callable[[int], bool]) -> int | None:
-    """The least size from which on this holds; None where it never does."""
+    """The smallest size from which on this holds; None if it never does."""
     low, high = 0, 1
     while not holds(high):
         low, high = high, 2 * high
@@ -194,7 +194,7 @@ _BROADCAST = {
 
 
 def _compared(node: onnx.NodeProto, shapes: Shapes) -> Iterator[tuple[Check, int | None, int | None]]:
-    """Sizes that must be equal for the node to be computed, each pair under numbers of its own."""
+    """Sizes that must be equal for the node to be valid, each pair with its own number."""
     given = [shapes.get(name) for name in node.input]
     numbers = {attribute.name: attribute.i for attribute in node.attribute if attribute.type == attribute.INT}
     kind, first = node.op_type, given[0] if given else None
@@ -232,14 +232,14 @@ def _count(shape: Sequence[int | None] | None) -> int | None:
 
 
 def expected_sizes(graph: onnx.GraphProto, name: str) -> tuple[Size, ...] | None:
-    """The sizes that the layer reading an input has weights for, '?' where it takes any; None where none tells."""
+    """The sizes for which the layer reading an input has weights, '?' for any; None if unknown."""
     weights = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
     readers = {name}
     for node in graph.node:
         if not node.input or node.input[0] not in readers:
             continue
         if node.op_type in ("QuantizeLinear", "DequantizeLinear", "Cast", "Identity", "Mul", "Sub", "Add", "Div"):
-            readers.update(node.output)  # of the same shape
+            readers.update(node.output)  # same shape
         shape = weights.get(node.input[1], ()) if len(node.input) > 1 else ()
         if node.op_type == "Conv" and len(shape) > 2:
             groups = next((attribute.i for attribute in node.attribute if attribute.name == "group"), 1)

@@ -1,4 +1,4 @@
-"""Which function reads which ONNX operator: one entry each."""
+"""The table of functions that read ONNX operators."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ STANDARD: Mapping[str, Importer] = {
     "Xor": partial(elementwise.compare, kind=ops.CompareKind.NOT_EQUAL),
 }
 
-# Operators that onnxruntime adds to the standard ones: quantised ones, and what its optimised models hold.
+# onnxruntime's own operators: quantised ones, and those of optimised models.
 MICROSOFT: Mapping[str, Importer] = {
     "BiasGelu": fused.gelu,
     "DequantizeLinear": quantised.dequantize_linear,
@@ -153,7 +153,7 @@ _CUT = "cut the model before it (onnx.utils.extract_model) and compute it in the
 _SIZE = f"the size of its result depends on the data: {_CUT}"
 _RANDOM = "it draws random numbers: export the model for inference"
 
-# What to do about operators that are not read.
+# Advice about operators that are not supported.
 ADVICE: Mapping[str, str] = {
     **dict.fromkeys(("NonMaxSuppression", "NonZero", "Unique"), _SIZE),
     **dict.fromkeys(("Col2Im", "DFT", "DeformConv", "Det", "MaxRoiPool", "MaxUnpool", "RoiAlign"), _CUT),

@@ -1,6 +1,6 @@
 """Tensors of an ONNX file as numpy arrays: views of the mapped file wherever the format allows it.
 
-Where large ones lie is said by `wire`; what nodes do with them is left to the importers.
+`wire` locates large ones.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DTYPES: dict[int, DType] = {
     **dict.fromkeys(WIDENED, DType.FLOAT32),
     **{kind: DType(tensor_dtype_to_np_dtype(kind).name) for kind in _KEPT},
 }
-# Element types as they lie in `raw_data`.
+# Element types as stored in `raw_data`.
 _RAW: dict[int, np.dtype[Any]] = {
     _T.BFLOAT16: np.dtype("<u2"),
     **{
@@ -42,14 +42,14 @@ def element_type_name(element_type: int) -> str:
 
 
 def dtype_of(element_type: int, where: str) -> DType:
-    """Our element type for ONNX's; the floats we do not have are computed as float32."""
+    """Our element type for ONNX's; unsupported float types are computed as float32."""
     if element_type not in _DTYPES:
         raise Unsupported(f"{where}: element type {element_type_name(element_type)} is not supported")
     return _DTYPES[element_type]
 
 
 def check_shape(dims: tuple[int, ...], where: str) -> Shape:
-    """The dims themselves, when no tensor of that shape is absurd."""
+    """The dims themselves, if a tensor of that shape has a plausible size."""
     if any(size < 0 for size in dims):
         raise ModelError(f"{where}: shape {list(dims)} has a negative size")
     if len(dims) > 32 or prod(dims) > MOST_ELEMENTS or max(dims, default=0) > MOST_ELEMENTS:
@@ -59,7 +59,7 @@ def check_shape(dims: tuple[int, ...], where: str) -> Shape:
 
 
 class ModelBytes:
-    """Bytes of a model file and of the files with external data beside it, mapped and never copied."""
+    """The bytes of a model file and of its external data files, mapped and never copied."""
 
     def __init__(self, path: Path | None, data: bytes | None = None) -> None:
         self.folder = None if path is None else path.parent
@@ -68,7 +68,7 @@ class ModelBytes:
         self.model = memoryview(data) if data is not None else self.map(path) if path else memoryview(b"")
 
     def map(self, path: Path) -> memoryview:
-        """The file as bytes; an empty one cannot be mapped and gives none."""
+        """The file as bytes; an empty file cannot be mapped and gives none."""
         if path not in self._maps:
             with path.open("rb") as file:
                 if path.stat().st_size == 0:
@@ -79,13 +79,13 @@ class ModelBytes:
         return self._maps[path]
 
     def release(self) -> None:
-        """Gives pages back that were read once; they are read again from the file when needed."""
+        """Releases pages that were read once; they are read from the file again when needed."""
         for mapped in self._released:
             if hasattr(mmap, "MADV_DONTNEED"):
                 mapped.madvise(mmap.MADV_DONTNEED)
 
     def external(self, tensor: onnx.TensorProto, where: str) -> memoryview:
-        """The bytes of a tensor kept in another file, which must lie inside the model's folder."""
+        """The bytes of a tensor in another file, which must lie inside the model's folder."""
         entries = {entry.key: entry.value for entry in tensor.external_data}
         location = entries.get("location", "")
         if self.folder is None:
@@ -119,7 +119,7 @@ def _whole_number(text: str, where: str) -> int:
 
 
 def read_tensor(tensor: onnx.TensorProto, extent: ByteSpan | None, source: ModelBytes, where: str) -> Array:
-    """The values of a tensor as an array of its shape: a view of the file where its type allows it."""
+    """The values of a tensor as an array of its shape: a view of the file if its type allows it."""
     shape = check_shape(tuple(tensor.dims), where)
     if tensor.data_type not in _RAW:
         raise Unsupported(f"{where}: element type {element_type_name(tensor.data_type)} is not supported")
@@ -151,7 +151,7 @@ def _flat(tensor: onnx.TensorProto, extent: ByteSpan | None, source: ModelBytes,
 
 
 def _listed(tensor: onnx.TensorProto, raw: np.dtype[Any], where: str) -> Array:
-    """Elements given one by one in the field for their type."""
+    """Elements from the typed field of the tensor."""
     kind = tensor.data_type
     if kind == _T.FLOAT:
         return np.array(tensor.float_data, raw)
@@ -176,7 +176,7 @@ def _narrowed(values: Array, to: np.dtype[Any], where: str) -> Array:
 
 
 def _plain(flat: Array, element_type: int) -> Array:
-    """float16, bfloat16 and double as float32; others as they are."""
+    """float16, bfloat16 and double as float32; others unchanged."""
     if element_type == _T.BFLOAT16:
         return (flat.astype(np.uint32) << 16).view(np.float32)
     if element_type in WIDENED:

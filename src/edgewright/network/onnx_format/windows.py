@@ -1,4 +1,4 @@
-"""Importers of convolutions and pools: NCHW there, NHWC here, so each is wrapped in transposes."""
+"""Importers of convolutions and pools: ONNX has NCHW, we have NHWC, so each is wrapped in transposes."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ def read_window(node: OnnxNode, rank: int, kernel: Pair | None = None) -> Window
 
 
 def resolved_pads(window: WindowAttributes, size: Pair, least: int = 0) -> Pads:
-    """The pads, with auto_pad worked out for an image of this size: SAME gives ceil(size / stride) windows.
+    """The pads, with auto_pad resolved for an image of this size: SAME gives ceil(size / stride) windows.
 
-    Where windows leave gaps that takes negative pads; pools crop then, convolutions do not (onnxruntime).
+    If windows leave gaps, that takes negative pads; pools crop then, convolutions do not (onnxruntime).
     """
     if window.auto_pad == "NOTSET":
         return window.pads
@@ -104,7 +104,7 @@ def convolution(
     dtype: DType | None = None,
     quant: Quant | None = None,
 ) -> Value:
-    """Conv2d between transposes; its weights are OHWI already."""
+    """Conv2d between transposes; its weights are already OHWI."""
     rank = len(node.shape(x))
     image = image_in(node, x)
     op = conv_operator(node, rank, node.shape(image), node.shape(weights))
@@ -142,7 +142,7 @@ def conv_transpose(node: OnnxNode) -> Value:
 
 
 def _output_pads(node: OnnxNode, window: WindowAttributes, size: Pair, extra: Pair, rank: int) -> tuple[Pads, Pair]:
-    """What ConvTranspose crops and what it adds: stated, or worked out from the output shape that is asked for."""
+    """The cropping and the extra rows of ConvTranspose: stated, or computed from the requested output shape."""
     stated = _pair(node, "output_shape", rank, None)
     if stated is None and not window.auto_pad.startswith("SAME"):
         return ((0, 0, 0, 0) if window.auto_pad == "VALID" else window.pads), extra
@@ -151,7 +151,7 @@ def _output_pads(node: OnnxNode, window: WindowAttributes, size: Pair, extra: Pa
         (size[i] - 1) * window.stride[i] + (window.kernel[i] - 1) * window.dilation[i] + 1 + extra[i] for i in range(2)
     ]
     totals = [max(full[i] - wanted[i], 0) for i in range(2)]
-    # Zeros fill up an output shape that is stated; onnxruntime lets SAME fall short of it.
+    # A stated output shape is filled up with zeros; onnxruntime lets SAME fall short of it.
     beyond = [extra[i] + (max(wanted[i] - full[i], 0) if stated else 0) for i in range(2)]
     return split_pads(totals, window.auto_pad == "SAME_UPPER"), (beyond[0], beyond[1])
 
@@ -188,7 +188,7 @@ def _transpose_weights(node: OnnxNode, w: Value, groups: int) -> Value:
 
 
 def _pool(node: OnnxNode, x: Value) -> tuple[Value, WindowAttributes, Pads, Pair]:
-    """The image of a pool, its window, its pads, and how much of them ceil_mode added below and to the right."""
+    """The image of a pool, its window, its pads, and the part of them that ceil_mode added below and to the right."""
     image = image_in(node, x)
     window = read_window(node, len(node.shape(x)))
     _, h, w, _ = node.shape(image)

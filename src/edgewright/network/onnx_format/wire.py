@@ -1,7 +1,7 @@
-"""Splits an ONNX file into a small skeleton and the places of its large tensors, without parsing the tensors.
+"""Splits an ONNX file into a small skeleton and the locations of its large tensors, without parsing the tensors.
 
-Protobuf's own parser copies every weight; here the bytes of large `raw_data` fields stay in the (memory-mapped)
-file. What the skeleton means is left to the `onnx` package, what the bytes mean to `tensors`.
+Protobuf's own parser copies every weight; here the bytes of large `raw_data` fields stay in the (memory-mapped) file.
+The `onnx` package parses the skeleton, `tensors` the bytes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from ...errors import ModelError
 
-# Field numbers of onnx.proto on the way from a model to the tensors it holds.
+# Field numbers of onnx.proto on the path from a model to its tensors.
 GRAPH, NODE, INITIALIZER, ATTRIBUTE, ATTRIBUTE_TENSOR = 7, 1, 5, 5, 5
 FLOAT_DATA, RAW_DATA = 4, 9
 
@@ -24,7 +24,7 @@ _CHILDREN: dict[tuple[int, ...], tuple[int, ...]] = {
 _TENSORS = {(GRAPH, INITIALIZER), (GRAPH, NODE, ATTRIBUTE, ATTRIBUTE_TENSOR)}
 _REPEATED = {(GRAPH, INITIALIZER), (GRAPH, NODE), (GRAPH, NODE, ATTRIBUTE)}
 
-# Messages below this size are left to protobuf as they are: copying them costs less than a look inside.
+# Smaller messages are left to protobuf: copying them is cheaper than parsing them here.
 SMALL = 4096
 
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
@@ -34,7 +34,7 @@ Key = tuple[int, ...]  # (initializer,) or (node, attribute), counted from 0
 
 @dataclass(frozen=True, slots=True)
 class ByteSpan:
-    """Bytes start..stop of the file, and whether they were packed `float_data`."""
+    """Bytes start..stop of the file, and whether they are packed `float_data`."""
 
     start: int
     stop: int
@@ -43,14 +43,14 @@ class ByteSpan:
 
 @dataclass
 class Skeleton:
-    """The model without its large tensors, and where each of those lies."""
+    """The model without its large tensors, and the location of each of those."""
 
     data: bytes = b""
     extents: dict[Key, ByteSpan] = field(default_factory=dict)
 
 
 def split(data: memoryview) -> Skeleton:
-    """The skeleton of a serialised ModelProto; ModelError when the bytes are no protobuf message."""
+    """The skeleton of a serialised ModelProto; ModelError if the bytes are not a protobuf message."""
     skeleton = Skeleton()
     pieces = list(_strip(data, 0, len(data), (), (), {}, skeleton.extents))
     skeleton.data = b"".join(pieces)
@@ -66,7 +66,7 @@ def _strip(
     counts: dict[tuple[int, ...], int],
     extents: dict[Key, ByteSpan],
 ) -> Iterator[bytes]:
-    """The pieces of one message, large tensor data left out; `counts` numbers repeated fields."""
+    """The pieces of one message without large tensor data; `counts` numbers repeated fields."""
     children = _CHILDREN.get(path, ())
     for tag_at, number, wire_type, begin, end in _fields(data, start, stop):
         inner = (*path, number)
@@ -90,7 +90,7 @@ def _strip(
 
 
 def _fields(data: memoryview, start: int, stop: int) -> Iterator[tuple[int, int, int, int, int]]:
-    """For each field: where its tag begins, its number, its wire type, and where its payload begins and ends."""
+    """For each field: start of its tag, number, wire type, start and end of its payload."""
     at = start
     while at < stop:
         tag_at = at

@@ -1,4 +1,5 @@
-"""Importers of experimental operators that ONNX withdrew: old converters wrote them, and onnxruntime reads them."""
+"""Importers of experimental operators that ONNX withdrew: old converters wrote them, and onnxruntime still reads
+them."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def _scaled(node: OnnxNode, factor: Value, offset: Value) -> Value:
 
 
 def crop(node: OnnxNode) -> Value:
-    """Cuts borders (left, top, right, bottom) off an image; with `scale`, height and width of what is kept."""
+    """Crops borders (left, top, right, bottom) of an image; with `scale`, the height and width to keep."""
     shape, border, kept = node.shape(node.input(0)), node.integers("border"), node.integers("scale")
     if len(shape) != 4 or border is None or len(border) != 4 or len(kept or (1, 1)) != 2:
         raise node.error(f"borders {border} and scale {kept} do not fit {list(shape)}")

@@ -1,4 +1,4 @@
-"""A network back into ONNX: NCHW where ONNX wants it, quantised layers as QDQ, the file's layout at the interface."""
+"""Writes a network as ONNX: NCHW where required, quantised layers as QDQ, the file's layout for inputs and outputs."""
 
 from .file import to_onnx, write_onnx
 

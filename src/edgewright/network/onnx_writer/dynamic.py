@@ -1,4 +1,4 @@
-"""Writers of numbers stored as they come, and of their products: spelled out, since ONNX's own round otherwise."""
+"""Writers of dynamic quantisation and its products, spelled out because ONNX's own operators round differently."""
 
 from __future__ import annotations
 

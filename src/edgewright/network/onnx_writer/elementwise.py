@@ -13,7 +13,7 @@ from .node import NodeWriter
 
 
 def activate(node: NodeWriter, activation: ops.Activation, x: str) -> str:
-    """The activation of a value, as nodes."""
+    """Nodes that apply the activation to a value."""
     match activation:
         case ops.Clamp(low, high):
             return _clamp(node, low, high, x)
@@ -87,7 +87,7 @@ def compare(node: NodeWriter, op: ops.Compare) -> str:
 
 
 def batch_norm(node: NodeWriter, op: ops.BatchNorm) -> str:
-    """Scale and shift along the last axis, as arithmetic: ONNX's own wants channels first."""
+    """Scale and shift along the last axis, as arithmetic: ONNX's BatchNormalization requires channels first."""
     x, scale, shift = node.inputs()
     return node.add("Add", [node.add("Mul", [x, scale]), shift])
 

@@ -24,7 +24,7 @@ MESSAGE_LIMIT = (1 << 31) - (1 << 20)  # bytes; protobuf refuses larger files
 
 
 def to_onnx(network: Network) -> onnx.ModelProto:
-    """The network as an ONNX model: inputs and outputs in the file's layout where `layouts` knows it, else in ours.
+    """The network as an ONNX model: inputs and outputs in the file's layout if `layouts` knows it, else in ours.
 
     Quantised layers become QDQ groups, which onnxruntime fuses again.
     """
@@ -41,9 +41,9 @@ def to_onnx(network: Network) -> onnx.ModelProto:
 
 
 def write_onnx(network: Network, path: str | os.PathLike[str], *, limit: int = MESSAGE_LIMIT) -> Path:
-    """The path of the file written; weights beyond `limit` bytes go to PATH.data beside it.
+    """Writes the model and returns the path; weights beyond `limit` bytes go to PATH.data beside it.
 
-    The file appears whole or not at all: it is written elsewhere and then moved.
+    The file is written elsewhere and moved into place.
     """
     target = Path(path)
     model = to_onnx(network)
@@ -63,12 +63,12 @@ def write_onnx(network: Network, path: str | os.PathLike[str], *, limit: int = M
 
 
 def _write(graph: GraphWriter, layer: Layer) -> None:
-    """The layer's nodes: operands in the form that suits, the operator, its activation, its quantisation."""
+    """The layer's nodes: operands in the required form, the operator, its activation, its quantisation."""
     network = graph.network
     result = network.tensors[layer.output]
     form = identity(len(result.shape))
     op: Any = layer.op
-    if isinstance(op, Transpose):  # only another name for a form that is at hand
+    if isinstance(op, Transpose):  # only another name for an existing form
         source = layer.inputs[0]
         have = graph.form(source)
         value = graph.value(source, have)

@@ -1,7 +1,7 @@
-"""An ONNX graph in the making: nodes, initializers, and in which order of axes each tensor is at hand.
+"""An ONNX graph under construction: nodes, initializers, and the axis orders in which each tensor is available.
 
-A *form* of a tensor t is an ONNX value that holds t.transpose(perm). Layers ask for the form they want; a Transpose is
-written only when none at hand will do, so that those of neighbouring layers cancel.
+A *form* of a tensor t is an ONNX value that holds t.transpose(perm). Layers request the form they need; a Transpose is
+written only if no suitable form exists, so that those of neighbouring layers cancel.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class GraphWriter:
         self.network = network
         self.nodes: list[onnx.NodeProto] = []
         self.initializers: dict[str, onnx.TensorProto] = {}
-        self.opset = 18  # raised by what needs a later one
+        self.opset = 18  # raised for nodes that need a later one
         self.forms: dict[str, dict[Perm, str]] = {}
-        self._real: dict[str, str] = {}  # stored value -> the same dequantised
+        self._real: dict[str, str] = {}  # stored value -> its dequantised value
         self._taken = {*network.inputs, *network.outputs}
         for name in network.inputs:
             self.forms[name] = {self.file_form(name): name}
@@ -39,7 +39,7 @@ class GraphWriter:
     # Nodes and constants
 
     def node(self, kind: str, inputs: Sequence[str], name: str, unread: int = 0, **attributes: Any) -> str:
-        """Adds a node; gives the name of its one output, or of that behind `unread` ones."""
+        """Adds a node; returns the name of its only output, or of the one after `unread` ones."""
         output = self._fresh(name)
         outputs = [*(self._fresh(f"{name}_unread") for _ in range(unread)), output]
         self.nodes.append(helper.make_node(kind, list(inputs), outputs, name=output, **attributes))
@@ -67,11 +67,11 @@ class GraphWriter:
         self.forms.setdefault(tensor, {}).setdefault(form, value)
 
     def form(self, tensor: str) -> Perm:
-        """The form at hand; the plain one for constants, which take any."""
+        """The available form; the plain one for constants, which can take any."""
         return next(iter(self.forms.get(tensor, ())), identity(len(self.network.tensors[tensor].shape)))
 
     def value(self, tensor: str, form: Perm | None = None) -> str:
-        """The tensor as it is stored, in this form."""
+        """The tensor as stored, in this form."""
         form = identity(len(self.network.tensors[tensor].shape)) if form is None else form
         known = self.forms.setdefault(tensor, {})
         if form not in known:
@@ -112,7 +112,7 @@ class GraphWriter:
         per_channel = quant.is_per_channel
         scale, zero = np.array(quant.scale, np.float32), np.array(quant.zero, tensor.dtype.numpy)
         inputs = [value, self.constant(scale if per_channel else scale[0], f"{name}_scale")]
-        if tensor.dtype is not DType.INT32:  # its zero point is 0, and ONNX wants it unsaid
+        if tensor.dtype is not DType.INT32:  # its zero point is 0, and ONNX requires it to be omitted
             inputs.append(self.constant(zero if per_channel else zero[0], f"{name}_zero"))
         attributes: dict[str, Any] = {"axis": axis} if per_channel else {}
         return self.node(kind, inputs, name, **attributes)
@@ -147,7 +147,7 @@ class GraphWriter:
 
 
 def is_stored(tensor: Tensor) -> bool:
-    """Whether integers stand for real numbers."""
+    """Whether integers represent real numbers."""
     return tensor.quant is not None and not tensor.dtype.is_float
 
 

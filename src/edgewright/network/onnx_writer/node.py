@@ -1,4 +1,4 @@
-"""What a writer is handed: the layer, its operands in the form they are wanted in, and where nodes go."""
+"""The data for a writer: the layer, its operands in the requested form, and where nodes are added."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .graph import GraphWriter
 class NodeWriter:
     graph: GraphWriter
     layer: Layer
-    op: Op  # as it is on operands in this form
-    form: Perm | None  # of operands; None is the plain one
+    op: Op  # for operands in this form
+    form: Perm | None  # of operands; None: the plain one
 
     def tensor(self, i: int) -> Tensor:
         return self.graph.network.tensors[self.layer.inputs[i]]
@@ -34,7 +34,7 @@ class NodeWriter:
 
     @property
     def dtype(self) -> DType:
-        """The element type in which the layer computes: stored integers are computed on as real numbers."""
+        """The element type in which the layer computes: stored integers are computed as real numbers."""
         first = self.tensor(0)
         return DType.FLOAT32 if first.quant is not None else first.dtype
 
@@ -44,7 +44,7 @@ class NodeWriter:
         return shape if self.form is None else tuple(shape[axis] for axis in self.form)
 
     def input(self, i: int = 0) -> str:
-        """An operand as real numbers, its rank filled up with ones where a form needs that."""
+        """An operand as real numbers, its rank extended with ones if a form needs that."""
         name, tensor = self.layer.inputs[i], self.tensor(i)
         if self.form is None or len(tensor.shape) == len(self.form):
             return self.graph.real(name, self.form)

@@ -41,7 +41,7 @@ def pad(node: NodeWriter, op: ops.Pad) -> str:
 
 
 def _mirrored(node: NodeWriter, op: ops.Pad) -> str:
-    """Padding that repeats the border, which ONNX lacks: along each axis, slices read backwards are joined on."""
+    """Symmetric padding, which ONNX lacks: along each axis, reversed slices are joined to the ends."""
     x = node.input()
     for axis, (before, after) in enumerate(zip(op.before, op.after, strict=True)):
         size = node.shape()[axis]
@@ -58,7 +58,7 @@ def _mirrored(node: NodeWriter, op: ops.Pad) -> str:
 
 
 def resize(node: NodeWriter, op: ops.Resize) -> str:
-    """By scales where the file gave them and they lead to the size; else by sizes."""
+    """By scales if the file gave them and they lead to the size; else by sizes."""
     n, c, h, w = node.shape()
     scaled = op.scale is not None and (floor(h * op.scale[0]), floor(w * op.scale[1])) == op.size
     if scaled and op.scale is not None:
@@ -94,7 +94,7 @@ def top_k(node: NodeWriter, op: ops.TopK) -> str:
 
 
 def non_max_suppression(node: NodeWriter, op: ops.NonMaxSuppression) -> str:
-    """ONNX gives as many as there are, of scores above a limit, each with its batch and its class."""
+    """ONNX returns all boxes with scores above a limit, each with its batch and class."""
     (number,) = node.shape(1)
     shapes = ((1, number, 4), (1, 1, number))
     inputs = [
@@ -114,7 +114,7 @@ def non_max_suppression(node: NodeWriter, op: ops.NonMaxSuppression) -> str:
 
 
 def _index(node: NodeWriter, index: str) -> str:
-    """int64, as ONNX counts, in the layer's own type."""
+    """int64, as ONNX requires, converted to the layer's type."""
     if node.result.dtype is DType.INT64:
         return index
     return node.add("Cast", [index], to=element_type(node.result.dtype))
@@ -134,7 +134,7 @@ def l2_normalize(node: NodeWriter, op: ops.L2Normalize) -> str:
 
 
 def lrn(node: NodeWriter, op: ops.Lrn) -> str:
-    """LRN, which ONNX defines along axis 1 of an image; other tensors are reshaped to one and back."""
+    """LRN, which ONNX defines along axis 1 of an image; other tensors are reshaped before and after."""
     if op.size % 2 == 0:
         raise Unsupported(f"layer '{node.layer.name}': LRN across an even number of channels is not written")
     x, shape = node.input(), node.shape()

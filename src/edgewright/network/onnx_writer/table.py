@@ -1,4 +1,4 @@
-"""Which function writes which operator."""
+"""The table of functions that write operators."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ WRITERS: Mapping[type, Callable[..., str]] = {
     ops.Compare: elementwise.compare,
     ops.Select: lambda node, _: node.add("Where", node.inputs()),
     ops.LstmStep: elementwise.lstm_step,
-    # Operands are handed over as real numbers, and results stored, for every layer.
+    # Operands are passed as real numbers, and results stored, for every layer.
     ops.Quantize: lambda node, _: node.input(),
     ops.Dequantize: lambda node, _: node.input(),
     ops.DynamicRange: dynamic.dynamic_range,

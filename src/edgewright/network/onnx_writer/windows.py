@@ -16,7 +16,7 @@ from .node import NodeWriter
 
 
 def window(op: Conv2d | ConvTranspose2d | MaxPool2d, kernel: Sequence[int], pads: Pads) -> dict[str, Any]:
-    """The attributes that windows have in common."""
+    """The attributes that all windows share."""
     return {"kernel_shape": kernel, "strides": op.stride, "dilations": op.dilation, "pads": pads}
 
 
@@ -41,7 +41,7 @@ def _transpose_weights(node: NodeWriter, groups: int) -> str:
         return node.graph.real(name, (3, 0, 1, 2))
     o, kh, kw, depth = tensor.shape
     weights = constant_weights(node)
-    if is_stored(tensor):  # ONNX has no axis along which these scales could be told
+    if is_stored(tensor):  # ONNX has no axis for these scales
         assert tensor.quant is not None
         zero, scale = (np.array(v).reshape(-1, 1, 1, 1) for v in (tensor.quant.zero, tensor.quant.scale))
         weights = ((weights.astype(np.int32) - zero) * scale).astype(np.float32)
@@ -50,7 +50,7 @@ def _transpose_weights(node: NodeWriter, groups: int) -> str:
 
 
 def constant_weights(node: NodeWriter) -> Array:
-    """The values of the weights, which must be known."""
+    """The values of the weights, which must be constant."""
     name, constants = node.layer.inputs[1], node.graph.network.constants
     if name not in constants:
         raise Unsupported(f"layer '{node.layer.name}': weights '{name}' are computed, which is not written")
@@ -58,7 +58,7 @@ def constant_weights(node: NodeWriter) -> Array:
 
 
 def _bias(node: NodeWriter) -> list[str]:
-    """The bias as real numbers, if there is one; a stored one counts steps of the products."""
+    """The bias as real numbers, if any; a stored one counts steps of the products."""
     if node.count < 3:
         return []
     name, tensor = node.layer.inputs[2], node.tensor(2)
@@ -103,7 +103,7 @@ def avg_pool(node: NodeWriter, op: AvgPool2d) -> str:
 
 
 def _cropped(node: NodeWriter, pads: Pads) -> tuple[str, Pads]:
-    """The image without the rows and columns that negative pads take off, and the pads that remain."""
+    """The image cropped by negative pads, and the remaining pads."""
     x = node.input()
     if min(pads) >= 0:
         return x, pads
@@ -123,7 +123,7 @@ def dense(node: NodeWriter, op: Dense) -> str:
 
 
 def _matrix(node: NodeWriter) -> str:
-    """The weights (O, K) as real numbers, whatever axes K was made of."""
+    """The weights (O, K) as real numbers, for any axes that form K."""
     name, tensor = node.layer.inputs[1], node.tensor(1)
     if len(tensor.shape) == 2:
         return node.graph.real(name)

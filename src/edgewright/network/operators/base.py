@@ -1,7 +1,7 @@
-"""What every operator answers: its output shape, what a region of the output reads, and what it costs.
+"""The questions that every operator answers: its output shape, what a region of the output reads, and its cost.
 
-An operator is a frozen dataclass of attributes. How it is wired is said by `Layer`; what the tensors look like by
-`Tensor`; how numbers come out by the kernels. Spatial operators are NHWC, one output each.
+An operator is a frozen dataclass of attributes. `Layer` holds its wiring, `Tensor` shapes and types; kernels compute
+the numbers. Spatial operators are NHWC, with one output each.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from ..region import Region, Shape
 
 
 class Grain(Enum):
-    """How finely a kernel's reads and writes interleave: part of its contract, relied on when memory is shared.
+    """How finely a kernel's reads and writes interleave. Part of its contract, since buffers share memory based on it.
 
-    Atoms follow each other in row-major order of the output (or in exactly the reverse order).
+    Atoms are processed in row-major order of the output (or in exactly the reverse order).
     """
 
-    ELEMENT = "element"  # an atom is one output element, and all it reads is read before it is written
-    PIXEL = "pixel"  # an atom is all of the last axis; within it reads and writes may come in any order
+    ELEMENT = "element"  # an atom is one output element; all it reads is read before it is written
+    PIXEL = "pixel"  # an atom is the whole last axis; its reads and writes may come in any order
     WHOLE = "whole"  # any input may be read until the last output is written
 
 
 class Operator:
-    """Defaults that fit an operator which reads all of every input and multiplies nothing."""
+    """Defaults for an operator that reads all of every input and multiplies nothing."""
 
     __slots__ = ()
     grain: ClassVar[Grain] = Grain.WHOLE
 
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
-        """The shape of the output; ValueError (shown with the layer's name) when the inputs do not fit."""
+        """The shape of the output; ValueError (shown with the layer's name) if the inputs do not fit."""
         raise NotImplementedError
 
     def needs(self, out: Region, shapes: Sequence[Shape]) -> tuple[Region, ...]:
@@ -50,7 +50,7 @@ def require(condition: bool, message: str) -> None:
 
 
 def require_positive(what: str, numbers: Sequence[float]) -> None:
-    """Refuses attributes of a damaged file that would divide by zero, or go backwards."""
+    """Refuses attributes of a damaged file that would divide by zero or be negative."""
     require(all(0 < number < inf for number in numbers), f"{what} {list(numbers)} must be positive")
 
 
@@ -60,7 +60,7 @@ def normal_axis(axis: int, rank: int) -> int:
 
 
 def broadcast_needs(out: Region, shape: Shape) -> Region:
-    """What an operand of this shape contributes to `out` under numpy's broadcasting rules."""
+    """The part of an operand of this shape that `out` reads under numpy's broadcasting rules."""
     bounds = out.bounds[len(out.bounds) - len(shape) :]
     return Region(tuple((0, 1) if size == 1 else bound for bound, size in zip(bounds, shape, strict=True)))
 

@@ -1,7 +1,7 @@
-"""Operators that users describe in Python files of their own: shapes, what is read, a reference, and the C beside them.
+"""Operators described in users' Python files: shapes, needs, a reference, and C code beside them.
 
-A network knows them by name alone. The files are those that the user names on the command line or loads in Python; the
-environment hands them on to worker processes.
+A network knows them by name only. The files are given on the command line or loaded in Python; the environment passes
+them on to worker processes.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from ..tensor import Array
 from .base import Operator, require
 
 DESCRIBE = "describe it in a Python file, with its C beside it (--operators), or cut the model before it"
-FILES = "EDGEWRIGHT_OPERATORS"  # the environment's list of files that describe operators
+FILES = "EDGEWRIGHT_OPERATORS"  # environment variable with the list of files
 
 
 class CustomOperator:
-    """One operator of a model, with its attributes. Subclasses in a file of the user's say what it does."""
+    """One operator of a model, with its attributes. Subclasses in the user's file define what it does."""
 
-    name: ClassVar[str]  # as the model has it: TFLite's custom code, or ONNX's type behind its domain ("mine.Shift")
+    name: ClassVar[str]  # as in the model: TFLite's custom code, or ONNX's type with its domain ("mine.Shift")
     code: ClassVar[str]  # the C file, beside the Python file
     function: ClassVar[str]  # the C function: ew_...
 
@@ -43,11 +43,11 @@ class CustomOperator:
         return [None for _ in shapes]
 
     def compute(self, inputs: Sequence[Array]) -> Array:
-        """The whole output: what the C code is compared with."""
+        """The whole output: the reference for the C code."""
         raise NotImplementedError(f"{type(self).__name__} has no compute()")
 
     def numbers(self, shapes: Sequence[Shape]) -> Sequence[int | float]:
-        """What the C function gets behind its tensors."""
+        """The arguments that follow the tensors in the C function's parameters."""
         return ()
 
     @classmethod
@@ -61,7 +61,7 @@ _LOADED: set[str] = set()
 
 
 def load_operators(file: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Makes the operators that a Python file describes known to the readers; gives their names. It runs the file."""
+    """Runs a Python file and registers the operators that it describes; returns their names."""
     path = Path(file).resolve()
     found = _described(path)
     for one in found:
@@ -83,7 +83,7 @@ def _described(path: Path) -> list[type[CustomOperator]]:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # whatever the user's own code raises
+    except Exception as error:  # any exception of the user's code
         raise InputError(f"'{path}' cannot be loaded: {type(error).__name__}: {error}") from error
     found = [
         value
@@ -104,7 +104,7 @@ def _described(path: Path) -> list[type[CustomOperator]]:
 
 
 def find_custom(name: str) -> type[CustomOperator] | None:
-    """What is known of an operator by this name; None where no file that was loaded describes it."""
+    """The operator with this name; None if no loaded file describes it."""
     for file in os.environ.get(FILES, "").split(os.pathsep):
         if file and file not in _LOADED:
             load_operators(file)
@@ -127,8 +127,8 @@ def instance_of(name: str, attributes: str) -> CustomOperator:
 
 @dataclass(frozen=True, slots=True)
 class Custom(Operator):
-    """Inputs: as the user's file says. `attributes` are JSON: those of ONNX, or TFLite's `options`; bytes as
-    {"hex": ...}."""
+    """Inputs: as in the user's file. `attributes` are JSON: those of ONNX, or TFLite's `options`; bytes as {"hex":
+    ...}."""
 
     name: str
     attributes: str = "{}"
@@ -140,7 +140,7 @@ class Custom(Operator):
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
         try:
             found = tuple(int(size) for size in self.definition.shape(shapes))
-        except Exception as error:  # whatever the user's own code raises
+        except Exception as error:  # any exception of the user's code
             raise ValueError(f"{type(self.definition).__name__}.shape: {error}") from error
         require(min(found, default=1) > 0, f"{type(self.definition).__name__}.shape gives {found}")
         return found
@@ -151,7 +151,7 @@ class Custom(Operator):
             return tuple(whole)
         try:
             found = self.definition.needs(*out.bounds[1], shapes)
-        except Exception as error:  # whatever the user's own code raises
+        except Exception as error:  # any exception of the user's code
             raise ValueError(f"{type(self.definition).__name__}.needs: {error}") from error
         return tuple(
             region if rows is None else region.with_axis(1, _inside(rows, region.shape[1]))
@@ -160,7 +160,7 @@ class Custom(Operator):
 
 
 def to_json(attributes: Mapping[str, Any]) -> str:
-    """Attributes as a network keeps them."""
+    """Attributes in the form that networks store."""
     plain = {key: {"hex": value.hex()} if isinstance(value, bytes) else value for key, value in attributes.items()}
     return json.dumps(plain, sort_keys=True)
 

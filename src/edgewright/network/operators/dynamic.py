@@ -1,9 +1,9 @@
-"""Real numbers stored in eight bits as they come, and products of what is stored: dynamic quantisation.
+"""Dynamic quantisation: real numbers stored in eight bits with scales computed at run time, and products of them.
 
-TFLite's dynamic range layers and ONNX's DynamicQuantizeLinear differ in how scales and numbers are rounded (`even`).
+TFLite's dynamic range layers and ONNX's DynamicQuantizeLinear differ in the rounding of scales and numbers (`even`).
 
-The scale of an image, or of a row, is that of its own largest numbers. It is known when all of them are: finding it is
-a layer, storing is another, and only then comes the product, which may be computed in parts again.
+The scale of an image, or of a row, depends on its own largest numbers, so finding it is a layer, storing is another,
+and the product, which may be computed in parts again, a third.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from .base import Grain, Operator, require
 from .linear import Dense
 from .window import Conv2d, ConvTranspose2d
 
-RANGE = 3  # numbers that describe how an item is stored: its scale, what it is multiplied with, its zero point
+RANGE = 3  # numbers per item: its scale, its multiplier, its zero point
 
 
 @dataclass(frozen=True, slots=True)
 class DynamicRange(Operator):
     """Inputs: x (items, ...). Gives (items, 3): scale, inverse and zero point of each item.
 
-    Items are told apart by the first `lead` axes. Numbers are stored from -127 to 127 about 0, or `asymmetric`, from
-    -128 to 127 about a zero point; `even`, so too, and halves are rounded to even, as ONNX has it.
+    The first `lead` axes distinguish items. Numbers are stored in -127..127 with zero point 0, or, if `asymmetric`, in
+    -128..127 with any zero point. `even` rounds halves to even, as ONNX does, and is asymmetric.
     """
 
     lead: int = 1
@@ -42,9 +42,10 @@ class DynamicRange(Operator):
 
 @dataclass(frozen=True, slots=True)
 class DynamicQuantize(Operator):
-    """Inputs: x, range (of a DynamicRange of x). Gives int8: x * inverse, rounded half away from 0, plus the zero.
+    """Inputs: x, range (of a DynamicRange of x). Gives int8: x * inverse, rounded half away from 0, plus the zero
+    point.
 
-    With `even` it is x / scale, rounded half to even, plus the zero.
+    With `even` it is x / scale, rounded half to even, plus the zero point.
     """
 
     grain: ClassVar[Grain] = Grain.ELEMENT

@@ -1,4 +1,4 @@
-"""Operators that compute each element from the elements at the same place: activations and arithmetic."""
+"""Operators that compute each element from the elements at the same index: activations and arithmetic."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class Unary(Elementwise):
     kind: UnaryKind
 
 
-Activation = Clamp | LeakyRelu | Elu | HardSigmoid | Unary  # what may be folded into the layer before it
+Activation = Clamp | LeakyRelu | Elu | HardSigmoid | Unary  # functions that may be folded into the layer before
 ACTIVATIONS: tuple[type[Activation], ...] = get_args(Activation)
 
 
@@ -137,7 +137,7 @@ class Binary(Elementwise):
 
 @dataclass(frozen=True, slots=True)
 class Compare(Elementwise):
-    """Inputs: a, b (broadcast), of one type and scale. Gives bool; And and Or take what is not 0 as true."""
+    """Inputs: a, b (broadcast), of one type and scale. Gives bool; And and Or treat non-zero as true."""
 
     operands: ClassVar[int] = 2
     kind: CompareKind
@@ -145,14 +145,14 @@ class Compare(Elementwise):
 
 @dataclass(frozen=True, slots=True)
 class Select(Elementwise):
-    """Inputs: condition (bool), a, b (broadcast), of one type and scale: a where the condition holds, b elsewhere."""
+    """Inputs: condition (bool), a, b (broadcast), of one type and scale: a where the condition holds, else b."""
 
     operands: ClassVar[int] = 3
 
 
 @dataclass(frozen=True, slots=True)
 class BatchNorm(Elementwise):
-    """Inputs: x, scale (C), shift (C): x * scale + shift. Mean, variance and epsilon are folded in when read."""
+    """Inputs: x, scale (C), shift (C): x * scale + shift. Mean, variance and epsilon are folded in by the readers."""
 
     operands: ClassVar[int] = 3
     activation: Activation | None = None
@@ -160,7 +160,7 @@ class BatchNorm(Elementwise):
 
 @dataclass(frozen=True, slots=True)
 class Quantize(Elementwise):
-    """Inputs: x, real or quantised otherwise. The output tensor's Quant says how."""
+    """Inputs: x, real or with other parameters. The output tensor's Quant gives the parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +170,6 @@ class Dequantize(Elementwise):
 
 @dataclass(frozen=True, slots=True)
 class Cast(Elementwise):
-    """Inputs: x. What becomes of numbers that the type does not hold: `converted` of `kernels/elementwise.py`."""
+    """Inputs: x. Out-of-range numbers: see `converted` in `kernels/elementwise.py`."""
 
     dtype: DType

@@ -1,4 +1,4 @@
-"""Products of matrices: fully connected layers and MatMul of two activations."""
+"""Matrix products: fully connected layers and MatMul of two activations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .elementwise import Activation
 class Dense(Operator):
     """Inputs: x (..., K), w (O, axes that multiply to K), optional b (O).
 
-    Weights may keep several axes (an image flattened into K), so that reordering them is a view and not a copy.
+    Weights may keep several axes (an image flattened into K), so that reordering them is a view rather than a copy.
     """
 
     grain: ClassVar[Grain] = Grain.PIXEL

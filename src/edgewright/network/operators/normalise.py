@@ -1,4 +1,4 @@
-"""Operators whose elements depend on their neighbours along one axis: softmax, LRN, L2 normalisation."""
+"""Operators whose elements depend on others along one axis: softmax, LRN, L2 normalisation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _AlongAxis(Operator):
 
 @dataclass(frozen=True, slots=True)
 class Softmax(_AlongAxis):
-    """Inputs: x. exp(beta * x) normalised to sum 1 along `axis`."""
+    """Inputs: x. exp(beta * x), normalised to sum 1 along `axis`."""
 
     beta: float = 1.0
 

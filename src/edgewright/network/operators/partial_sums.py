@@ -1,7 +1,7 @@
-"""Operators whose sums can be split over channels or rows of the first input, and added up (S 4.2).
+"""Operators whose sums can be split over channels or rows of the first input (S 4.2).
 
 An operator that sums over an axis of its input computes its output from any split of that axis: each part contributes a
-partial sum, and what is not linear (bias, scale, activation) is applied once, when all are there.
+partial sum, and bias, scale and activation are applied once, to the complete sums.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .window import AvgPool2d, Conv2d, is_global
 
 
 def reduction_axes(op: Op, shapes: Sequence[Shape]) -> Mapping[int, int | None]:
-    """The axes of the first input that are summed over, each with the axis of the weights that goes along with it."""
+    """The axes of the first input that are summed over, each with the corresponding axis of the weights."""
     rank = len(shapes[0])
     match op:
         case Conv2d(groups=1):
@@ -32,7 +32,7 @@ def reduction_axes(op: Op, shapes: Sequence[Shape]) -> Mapping[int, int | None]:
 
 
 def partial_needs(op: Op, out: Region, shapes: Sequence[Shape], share: Region) -> tuple[Region, ...]:
-    """The region of each input that is read to add what `share`, a part of the first input, contributes to `out`."""
+    """The region of each input that is read for the contribution of `share`, a part of the first input, to `out`."""
     first, *others = op.needs(out, shapes)
     for axis, other in reduction_axes(op, shapes).items():
         first = first.with_axis(axis, (Region((first.bounds[axis],)) & Region((share.bounds[axis],))).bounds[0])

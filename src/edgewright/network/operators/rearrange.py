@@ -14,7 +14,7 @@ from .base import Grain, Operator, broadcast_needs, broadcast_shape, normal_axis
 
 @dataclass(frozen=True, slots=True)
 class Reshape(Operator):
-    """Inputs: x. The same elements in the same order under another shape."""
+    """Inputs: x. The same elements in the same order, in another shape."""
 
     shape: Shape
 
@@ -50,7 +50,7 @@ class Transpose(Operator):
 
 @dataclass(frozen=True, slots=True)
 class Concat(Operator):
-    """Inputs: any number, alike except along `axis`."""
+    """Inputs: any number, with equal shapes except along `axis`."""
 
     grain: ClassVar[Grain] = Grain.PIXEL
     axis: int
@@ -75,7 +75,7 @@ class Concat(Operator):
 
 @dataclass(frozen=True, slots=True)
 class Slice(Operator):
-    """Inputs: x. For each axis: first index, size of the output, step (may be negative). Split is several slices."""
+    """Inputs: x. For each axis: first index, size of the output, step (may be negative). A split is several slices."""
 
     grain: ClassVar[Grain] = Grain.ELEMENT
     starts: tuple[int, ...]
@@ -213,7 +213,7 @@ class Gather(Operator):
 
 @dataclass(frozen=True, slots=True)
 class GatherElements(Operator):
-    """Inputs: data, indices, of one rank. Each output is data at its own place, along `axis` at its index."""
+    """Inputs: data, indices, of equal rank. Each output is data at its own position, with the index along `axis`."""
 
     axis: int = 0
 
@@ -237,7 +237,7 @@ class ResizeMode(Enum):
 
 
 class Coordinates(Enum):
-    """How an output index maps to a place in the input."""
+    """The mapping of an output index to a position in the input."""
 
     HALF_PIXEL = "half_pixel"
     PYTORCH_HALF_PIXEL = "pytorch_half_pixel"
@@ -246,7 +246,7 @@ class Coordinates(Enum):
 
 
 class NearestMode(Enum):
-    """Which neighbour a nearest resize takes."""
+    """The neighbour that a nearest resize takes."""
 
     FLOOR = "floor"
     CEIL = "ceil"
@@ -254,7 +254,7 @@ class NearestMode(Enum):
     HALF_UP = "round_prefer_ceil"
 
 
-MOST_RESIZED = 1 << 22  # rows or columns of an image that is scaled: kernels work out where each one comes from
+MOST_RESIZED = 1 << 22  # rows or columns of a resized image: kernels compute the origin of each
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,8 +267,8 @@ class Resize(Operator):
     coordinates: Coordinates = Coordinates.HALF_PIXEL
     rounding: NearestMode = NearestMode.HALF_DOWN
     scale: tuple[float, float] | None = None
-    slack: float = 1e-4  # how far a kernel's arithmetic may move a place, in pixels of the input
-    # Places are index * (input / output), as TFLite has it; ONNX divides by output / input.
+    slack: float = 1e-4  # how far a kernel's arithmetic may move a position, in input pixels
+    # Positions are index * (input / output), as in TFLite; ONNX divides by output / input.
     by_product: bool = False
 
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
@@ -279,7 +279,7 @@ class Resize(Operator):
         return (shapes[0][0], *self.size, shapes[0][3])
 
     def place(self, axis: int, index: int, extent: int) -> float:
-        """Where output `index` along rows (0) or columns (1) lies in an input of this extent."""
+        """The position of output `index` along rows (0) or columns (1) in an input of this extent."""
         size = self.size[axis]
         ratio = self.scale[axis] if self.scale else size / extent
         match self.coordinates:
@@ -293,7 +293,7 @@ class Resize(Operator):
                 return (index + 0.5) / ratio - 0.5
 
     def needs(self, out: Region, shapes: Sequence[Shape]) -> tuple[Region, ...]:
-        """One neighbour on either side of each place: enough for every mode and rounding."""
+        """One neighbour on either side of each position: enough for every mode and rounding."""
         x = shapes[0]
         spatial = []
         for axis in range(2):
@@ -302,7 +302,7 @@ class Resize(Operator):
                 spatial.append((0, 0))
                 continue
             extent = x[1 + axis]
-            slack = max(self.slack, extent * 4e-7)  # float32 places of a large image are off by more
+            slack = max(self.slack, extent * 4e-7)  # float32 positions in a large image are less exact
             first = min(max(floor(self.place(axis, start, extent) - slack), 0), extent - 1)
             last = min(max(floor(self.place(axis, stop - 1, extent) + slack) + 1, 0), extent - 1)
             spatial.append((first, last + 1))

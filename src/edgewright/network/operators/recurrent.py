@@ -1,4 +1,4 @@
-"""What recurrent layers do between their products: one step of an LSTM layer from the sums of its gates."""
+"""One step of an LSTM layer from the sums of its gates."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ GATES = 4  # input, forget, candidate, output
 
 class LstmPart(Enum):
     CELL = "cell"  # sigmoid(forget) * c + sigmoid(input) * tanh(candidate)
-    HIDDEN = "hidden"  # sigmoid(output) * tanh(c), c being the new one
+    HIDDEN = "hidden"  # sigmoid(output) * tanh(c), with the new c
 
 
 @dataclass(frozen=True, slots=True)
 class LstmStep(Operator):
     """Inputs: sums of the gates (..., 4 n: input, forget, candidate, output), c (..., n). Gives the part (..., n).
 
-    `clip`: a new cell is kept within so much of 0. Stored integers have 16 bits, as in TFLite's LSTM layers.
+    `clip` limits a new cell to [-clip, clip]. Stored integers have 16 bits, as in TFLite's LSTM layers.
     """
 
     grain: ClassVar[Grain] = Grain.ELEMENT

@@ -1,4 +1,4 @@
-"""Reductions along axes, arg-max, top-k and the best of boxes that overlap."""
+"""Reductions along axes, arg-max, top-k and non-maximum suppression."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Reduce(_AlongAxes):
 
 @dataclass(frozen=True, slots=True)
 class ArgMax(_AlongAxes):
-    """Inputs: x; one axis. `last`: of several equal ones the last; `least`: arg-min."""
+    """Inputs: x; one axis. `last`: the last of equal ones; `least`: arg-min."""
 
     last: bool = False
     least: bool = False
@@ -85,8 +85,8 @@ class TopK(Operator):
 class NonMaxSuppression(Operator):
     """Inputs: boxes (N, 4: y and x of two corners), scores (N). Indices of `count` boxes, the best first, then -1.
 
-    Scores are at least `score_threshold`; a box that overlaps a better one by more than `iou_threshold` of what the two
-    cover is left out. Of equal scores the first comes first.
+    Only boxes with scores of at least `score_threshold` count; a box whose intersection over union with a better one
+    exceeds `iou_threshold` is dropped. Of equal scores the first comes first.
     """
 
     count: int

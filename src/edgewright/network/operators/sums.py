@@ -1,7 +1,7 @@
-"""Integer sums that are taken in one part of a network and finished in another.
+"""Integer sums computed in one part of a network and finished in another.
 
-A layer that sums over a range of its input gives 32-bit sums; they cross to the part that adds them up and requantises
-once, so that every byte is that of the whole layer. Real numbers need neither: a layer without activation and an Add.
+A layer that sums over a range of its input gives 32-bit sums; the part that adds them requantises once, so that every
+byte equals that of the whole layer. Real numbers need no such operators: a layer without activation and an Add suffice.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .window import AvgPool2d, Conv2d
 
 @dataclass(frozen=True, slots=True)
 class PartialSum(Operator):
-    """Inputs: those of the product, without bias. Gives int32: its sums over what it reads (see `partial_sums`).
+    """Inputs: those of the product, without bias. Gives int32: the sums over what it reads (see `partial_sums`).
 
     Convolutions and dense layers sum (x - zero of x) * (w - zero of w), reductions and global averages x as stored.
     """
@@ -42,14 +42,14 @@ class PartialSum(Operator):
 
 @dataclass(frozen=True, slots=True)
 class FinishSums(Operator):
-    """Inputs: partial sums (int32, one or more), and with `biased` b (O). Adds them up and requantises them.
+    """Inputs: partial sums (int32, one or more), and with `biased` b (O). Adds them and requantises the result.
 
-    The other attributes say what the product's own inputs are, which finished sums depend on and no tensor here tells.
+    The other attributes describe the product's own inputs, which are needed to finish sums and are not tensors here.
     """
 
     grain: ClassVar[Grain] = Grain.ELEMENT
     product: Conv2d | Dense | Reduce | AvgPool2d
-    shapes: tuple[Shape, ...] = ()  # of x, and of w where there are weights
+    shapes: tuple[Shape, ...] = ()  # of x, and of w if there are weights
     dtype: DType = DType.INT8  # of x
     scale: float = 1.0  # of x
     zero: int = 0  # of x
@@ -73,4 +73,4 @@ class FinishSums(Operator):
         return shapes[:-1] if self.biased else shapes
 
 
-BETWEEN_PARTS = (PartialSum, FinishSums)  # no file has them: they come of cutting a network
+BETWEEN_PARTS = (PartialSum, FinishSums)  # never in files: they result from cutting a network

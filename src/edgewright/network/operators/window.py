@@ -15,12 +15,12 @@ Pads = tuple[int, int, int, int]  # (top, left, bottom, right); negative ones cr
 
 
 def same_padding(size: int, kernel: int, stride: int, dilation: int) -> int:
-    """The padding of an axis that gives ceil(size / stride) windows; negative where windows leave gaps."""
+    """The padding of an axis that gives ceil(size / stride) windows; negative if windows leave gaps."""
     return (-(-size // stride) - 1) * stride + (kernel - 1) * dilation + 1 - size
 
 
 def split_pads(totals: Sequence[int], upper: bool = True) -> Pads:
-    """Totals divided between both ends; an odd one goes below and to the right when `upper`."""
+    """Totals split between both ends; an odd one goes below and to the right with `upper`."""
     top, left = (int((total if upper else total + 1) / 2) for total in totals)  # rounds towards zero
     return (top, left, totals[0] - top, totals[1] - left)
 
@@ -47,7 +47,7 @@ def _window_needs(out: Region, x: Shape, kernel: Pair, stride: Pair, dilation: P
 
 
 def _image_and_weights(shapes: Sequence[Shape], groups: int) -> tuple[Shape, Shape]:
-    """The shapes of a convolution's image and weights, when they and the bias fit."""
+    """The shapes of a convolution's image and weights, after a check that they and the bias fit."""
     x, w = shapes[0], shapes[1]
     require(len(w) == 4, f"expected weights of rank 4 (O, kh, kw, I), got shape {w}")
     require(len(x) == 4, f"expected an image of rank 4 (NHWC), got shape {x}")
@@ -59,7 +59,7 @@ def _image_and_weights(shapes: Sequence[Shape], groups: int) -> tuple[Shape, Sha
 
 
 def input_channels(channels: Interval, w: Shape, groups: int) -> Interval:
-    """Channels of x that a range of output channels reads: those of the groups it touches."""
+    """The channels of x that a range of output channels reads: those of the groups it touches."""
     per_group = w[0] // groups
     return (channels[0] // per_group * w[3], -(-channels[1] // per_group) * w[3])
 
@@ -132,7 +132,7 @@ class ConvTranspose2d(Operator):
         return (region, weights, *(Region((channels,)) for _ in shapes[2:]))
 
     def macs(self, out: Region, shapes: Sequence[Shape]) -> int:
-        """Taps that meet an input, summed over the region: a separable count."""
+        """Taps that meet an input, summed over the region; computed axis by axis."""
         x, w = shapes[0], shapes[1]
         taps = [self._taps(i, out.bounds[1 + i], x[1 + i], w[1 + i]) for i in range(2)]
         batch, channels = out.shape[0], out.shape[3]
@@ -172,12 +172,12 @@ class _Pool(Operator):
 
 @dataclass(frozen=True, slots=True)
 class MaxPool2d(_Pool):
-    """Inputs: x (N, H, W, C). Padding never wins."""
+    """Inputs: x (N, H, W, C). Padding is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class AvgPool2d(_Pool):
-    """Inputs: x (N, H, W, C). `count_pads`: divide by the number of taps inside the padded image, not the image.
+    """Inputs: x (N, H, W, C). `count_pads`: divide by the number of taps inside the padded image rather than the image.
 
     `uncounted` rows and columns at the bottom and right of the pads are never counted (ONNX's ceil_mode).
     """

@@ -1,4 +1,4 @@
-"""Clean-up of a network as read: each pass a function from network to network. Files are the readers' affair."""
+"""Clean-up of a network after reading: each pass is a function from network to network."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Pass = Callable[[Network], Network]
 
 
 def name_tensors(network: Network) -> Network:
-    """Tensors between layers get the name of the layer that writes them; inputs and outputs keep theirs.
+    """Names inner tensors after the layer that writes them; inputs and outputs keep their names.
 
-    Files call tensors "117", or string together all that was fused into them.
+    Files use names like "117", or join the names of all fused operators.
     """
     renamed: dict[str, str] = {}
     taken = set(network.tensors)
@@ -65,7 +65,7 @@ PASSES: Mapping[str, Pass] = {
 
 
 def run(network: Network, passes: Mapping[str, Pass] = PASSES) -> Network:
-    """The network after the passes, checked after each; an error carries the name of the pass it came from."""
+    """The network after the passes, checked after each; an error carries the name of the pass that caused it."""
     for name, function in passes.items():
         try:
             network = check(function(network))

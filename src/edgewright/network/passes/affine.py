@@ -1,4 +1,4 @@
-"""Folded into the layer before: per-channel scale and shift (batch normalisation, bias), and activations."""
+"""Folds per-channel scale and shift (batch normalisation, bias) and activations into the layer before."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Affine:
 
 
 def fold_affine(network: Network) -> Network:
-    """BatchNorm, and Mul or Add by per-channel constants, become the weights and bias of the layer before.
+    """Folds BatchNorm, and Mul or Add by per-channel constants, into the weights and bias of the layer before.
 
-    Only real numbers, and only when nothing else reads that layer. A chain without such a layer in front becomes
+    Only for real numbers, and only if that layer has no other reader. A chain without such a layer before it becomes
     one BatchNorm.
     """
     draft = Draft(network)
@@ -47,7 +47,7 @@ def fold_affine(network: Network) -> Network:
 
 
 def _affine(draft: Draft, layer: Layer) -> Affine | None:
-    """The layer as scale and shift of its one computed input, if it is that."""
+    """The layer as scale and shift of its only computed input, if it has that form."""
     if not draft.is_float(layer.output) or draft.tensors[layer.output].shape == ():
         return None
     if isinstance(layer.op, ops.BatchNorm):
@@ -76,9 +76,9 @@ def _affine(draft: Draft, layer: Layer) -> Affine | None:
 
 
 def _per_channel(draft: Draft, name: str, output: str) -> Array | None:
-    """The constant as one value per channel; None when it is computed, or differs from place to place.
+    """The constant as one value per channel; None if it is computed or varies over positions.
 
-    More channels than any layer has are those of a broken file.
+    An implausible number of channels means a broken file.
     """
     shape = draft.tensors[output].shape
     if shape and shape[-1] > MOST_CHANNELS:
@@ -132,10 +132,10 @@ HOSTS = (ops.AvgPool2d, ops.BatchNorm, ops.Binary, ops.Conv2d, ops.ConvTranspose
 
 
 def fuse_activations(network: Network) -> Network:
-    """A layer then an activation becomes one layer, when nothing else reads the first and it has none yet.
+    """Merges an activation into the layer before, if that layer has no other reader and no activation yet.
 
-    Stored values are clamped only, and only to the same scale: cutting off rounded values or rounding those cut
-    off is then the same, since rounding keeps order.
+    Stored values allow only clamps, and only with the same scale: clamping and rounding commute, since rounding is
+    monotonic.
     """
     draft = Draft(network)
     for layer in draft.walk():

@@ -1,8 +1,8 @@
-"""NCHW becomes NHWC: Transposes travel down the network until they meet their inverse.
+"""Converts NCHW to NHWC: Transposes move down the network until they meet their inverse.
 
-ONNX computes on NCHW and our operators on NHWC, so a file that was read literally has a Transpose on either side of
-every window operator. Here each tensor of the file is *held* in whatever order it was computed in, and is put into
-another order only when somebody insists.
+ONNX computes on NCHW and our operators on NHWC, so a network read literally has a Transpose on either side of every
+window operator. Here each tensor of the file is *held* in the order in which it was computed, and is reordered only
+when a reader requires it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .reorder import (
 def to_channels_last(network: Network) -> Network:
     """The network with images channels last, and only the Transposes that its own reordering needs.
 
-    Inputs and outputs that a Transpose converts are taken and given channels last; `layouts` and a note say so.
+    Inputs and outputs that a Transpose converts are channels last in the interface; `layouts` and a note say so.
     """
     return _Reorder(network).run()
 
@@ -42,7 +42,7 @@ class _Reorder:
         self.network = network
         self.draft = Draft(network, blank=True)
         self.held: dict[str, tuple[str, Perm]] = {}  # tensor of the file -> (tensor here, perm)
-        self.made: dict[tuple[str, Perm], str] = {}  # reordered copies, so that each is made once
+        self.made: dict[tuple[str, Perm], str] = {}  # reordered copies, each made once
         self.preferred = _preferred_orders(network)
         self.layouts = dict(network.layouts)
         self.notes: list[str] = []
@@ -61,7 +61,7 @@ class _Reorder:
         return replace(done, notes=(*done.notes, *self.notes))
 
     def _origins(self) -> dict[str, Origin]:
-        """The file's tensors that are still there, in the order they are now held in."""
+        """The file's tensors that still exist, in the order in which they are held."""
         found: dict[str, Origin] = {}
         for name, (source, perm) in self.held.items():
             origin = self.network.origins.get(name)
@@ -72,7 +72,7 @@ class _Reorder:
     # Inputs and outputs
 
     def _take(self, name: str) -> None:
-        """An input that a Transpose would turn to channels last is asked for in that order."""
+        """Changes an input to channels last if a Transpose would convert it."""
         tensor = self.network.tensors[name]
         perm = channels_last(len(tensor.shape)) if len(tensor.shape) >= 3 else ()
         if not perm or self.preferred.get(name) != perm or name in (*self.network.outputs, *self.network.states):
@@ -82,7 +82,7 @@ class _Reorder:
         self._note("input", "taken", name, perm)
 
     def _give(self, name: str) -> None:
-        """An output held channels last is given that way; in any other order it is put right first."""
+        """Returns an output channels last if it is held so; any other order is reversed first."""
         source, perm = self.held[name]
         if source == name and perm == identity(len(perm)):
             return
@@ -94,7 +94,7 @@ class _Reorder:
                 self._rename(source, name)
             self._note("output", "given", name, last)
             return
-        if source == name:  # computed under its own name in another order: make room
+        if source == name:  # computed under its own name in another order: free the name
             source = self.draft.add_tensor(self.draft.tensors[name], f"{name}_held")
             self._rename(name, source)
         self.draft.tensors[name] = tensor
@@ -140,13 +140,13 @@ class _Reorder:
             return
         op, out = turned
         held = inverse(perm)
-        # Operands after the first belong to the same space only where the operator broadcasts or joins them.
+        # Operands after the first share its axes only if the operator broadcasts or joins them.
         along = len(layer.inputs) if isinstance(op, (*POINTWISE, Concat)) else 1
         inputs = [self._ordered(name, held) if i < along else self._plain(name) for i, name in enumerate(layer.inputs)]
         self._emit(layer, op, inputs, out)
 
     def _best_order(self, layer: Layer) -> Perm:
-        """The order of the largest operand; of equals, one that is not the file's own."""
+        """The order of the largest operand; of equals, one that differs from the file's."""
         rank = len(self.network.tensors[layer.inputs[0]].shape)
         if isinstance(layer.op, POINTWISE):
             rank = len(self.network.tensors[layer.output].shape)
@@ -176,7 +176,7 @@ class _Reorder:
         self._emit(layer, Reshape(pick(after, order)), [self._ordered(x, towards)], inverse(order))
 
     def _matmul(self, layer: Layer) -> None:
-        """A product reads either operand transposed at no cost."""
+        """A product can read either operand transposed for free."""
         assert isinstance(layer.op, MatMul)
         flags, inputs = [layer.op.transpose_a, layer.op.transpose_b], []
         for i, name in enumerate(layer.inputs):
@@ -187,7 +187,7 @@ class _Reorder:
         self._emit(layer, MatMul(*flags), inputs, None)
 
     def _emit(self, layer: Layer, op: Op, inputs: list[str], perm: Perm | None) -> None:
-        """The layer in the new network; its output, held with `perm`, keeps its name."""
+        """Adds the layer to the new network; its output, held with `perm`, keeps its name."""
         tensor = self.network.tensors[layer.output]
         perm = perm or identity(len(tensor.shape))
         held = inverse(perm)
@@ -202,7 +202,7 @@ class _Reorder:
         return self._ordered(name, identity(len(self.held[name][1])))
 
     def _ordered(self, name: str, order: Perm) -> str:
-        """The tensor here that is the file's tensor, with ones put in front of its shape, transposed by `order`."""
+        """The tensor for the file's tensor, with leading ones added to its shape, transposed by `order`."""
         source, perm = self.held[name]
         if missing := len(order) - len(perm):
             shape = (1,) * missing + self.network.tensors[name].shape
@@ -219,7 +219,7 @@ class _Reorder:
         return self.made[source, total]
 
     def _moved(self, source: str, op: Reshape | Transpose, axes: Perm) -> str:
-        """A copy whose axis i is axis axes[i] of the source, or new when that is -1; of a constant, a view."""
+        """A copy whose axis i is axis axes[i] of the source, or new if that is -1; a view for constants."""
         tensor = self.draft.tensors[source]
         shape = op.output_shape([tensor.shape])
         quant = tensor.quant and tensor.quant.transposed(axes)
@@ -232,7 +232,7 @@ class _Reorder:
 
 
 def _preferred_orders(network: Network) -> dict[str, Perm]:
-    """For each tensor, the order in which a Transpose further down wants it, seen through layers that pass it on."""
+    """For each tensor, the order that a later Transpose needs, seen through layers that pass it on."""
     preferred: dict[str, Perm] = {}
     for layer in reversed(network.layers):
         shape = network.tensors[layer.output].shape

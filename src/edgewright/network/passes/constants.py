@@ -1,4 +1,4 @@
-"""What can be computed before the network runs: layers that read constants only."""
+"""Evaluates layers that read constants only."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ..region import Region
 from ..tensor import Array, Quant
 from .draft import Draft
 
-LIMIT = 1 << 24  # elements; a larger result may be a bomb, and would cost more to store than to compute
+LIMIT = 1 << 24  # elements; larger results are not stored
 
 
 def fold_constants(network: Network) -> Network:
-    """Layers that read constants only become constants; data that is merely moved stays a view of the file.
+    """Replaces layers that read constants only by constants; moved data stays a view of the file.
 
-    Stored weights stay stored: Dequantize of a constant waits for `quantise_layers`, and what moves its output
-    moves the stored values instead.
+    Stored weights stay stored: Dequantize of a constant waits for `quantise_layers`, and moves of its output are
+    applied to the stored values instead.
     """
     draft = Draft(network)
     for layer in draft.walk():
@@ -34,7 +34,7 @@ def fold_constants(network: Network) -> Network:
 
 
 def fold_dequantised(network: Network) -> Network:
-    """Stored weights that no quantised layer took become real ones, as the layers that read them compute in float."""
+    """Converts stored weights that no quantised layer took to real ones, as their readers compute in float."""
     draft = Draft(network)
     for layer in draft.walk():
         if all(name in draft.constants for name in layer.inputs):
@@ -43,7 +43,7 @@ def fold_dequantised(network: Network) -> Network:
 
 
 def _fold(draft: Draft, layer: Layer) -> None:
-    """The layer's output as a constant, unless it is huge; stored weights become real ones however many there are."""
+    """The layer's output as a constant, unless it is huge; stored weights are always converted."""
     tensor = draft.tensors[layer.output]
     values = [draft.constants[name] for name in layer.inputs]
     value = moved(layer.op, values[0])
@@ -59,7 +59,7 @@ def _fold(draft: Draft, layer: Layer) -> None:
 
 
 def moved(op: Op, value: Array) -> Array | None:
-    """The constant after an operator that only moves data, as a view where numpy can; None for other operators."""
+    """The constant after an operator that only moves data, as a view if numpy allows it; None for other operators."""
     match op:
         case Transpose(perm):
             return value.transpose(perm)
@@ -75,7 +75,7 @@ def moved(op: Op, value: Array) -> Array | None:
 
 
 def _move_stored(draft: Draft, layer: Layer) -> None:
-    """Transpose or Reshape of a dequantised constant: moved before the Dequantize, where it costs nothing."""
+    """Moves Transpose or Reshape of a dequantised constant before the Dequantize, where it is free."""
     unpack = draft.producer(layer.inputs[0])
     if unpack is None or not isinstance(unpack.op, Dequantize) or unpack.inputs[0] not in draft.constants:
         return

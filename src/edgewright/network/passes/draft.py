@@ -1,6 +1,6 @@
-"""A network being rewritten: what every pass edits between the network it is given and the one it returns.
+"""A network during rewriting, as passes edit it.
 
-Edits cost the readers they touch, not the size of the network, so that a pass stays near-linear.
+The cost of an edit depends on the readers it touches, not on the size of the network, so passes are nearly linear.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..tensor import Array, DType, Quant, Tensor
 
 
 class Draft:
-    """A working copy of a network: layers by the tensor they write, and who reads each tensor.
+    """A working copy of a network: layers by the tensor they write, and the readers of each tensor.
 
     A `blank` one has the tensors but no layers yet.
     """
@@ -28,7 +28,7 @@ class Draft:
         self.constants: dict[str, Array] = dict(network.constants)
         self.layers: dict[str, Layer] = {}
         self._readers: dict[str, dict[str, None]] = {}  # tensor -> outputs of its readers, in order
-        self._place: dict[str, int] = {}  # tensor -> where its layer stands among the others
+        self._place: dict[str, int] = {}  # tensor -> position of its layer
         self._names = {layer.name for layer in network.layers}
         for layer in () if blank else network.layers:
             self.put(layer)
@@ -36,7 +36,7 @@ class Draft:
     # Looking
 
     def walk(self) -> Iterator[Layer]:
-        """The layers as they were when asked, in order, each as it is now; what has gone meanwhile is left out."""
+        """The layers at the time of the call, in order, each in its current state; removed ones are skipped."""
         for output in tuple(self.layers):
             if output in self.layers:
                 yield self.layers[output]
@@ -48,7 +48,7 @@ class Draft:
         return tuple(self.layers[output] for output in self._readers.get(tensor, ()))
 
     def is_private(self, tensor: str) -> bool:
-        """Whether exactly one layer reads it and nobody outside sees it."""
+        """Whether exactly one layer reads the tensor and it is not an output."""
         return len(self._readers.get(tensor, ())) == 1 and tensor not in self.outputs
 
     def is_float(self, tensor: str) -> bool:
@@ -57,7 +57,7 @@ class Draft:
     # Editing
 
     def put(self, layer: Layer) -> None:
-        """Adds the layer, in place of the one that wrote the same tensor."""
+        """Adds the layer, replacing the one that wrote the same tensor."""
         if layer.output in self.layers:
             self.drop(layer.output)
         self.layers[layer.output] = layer
@@ -73,7 +73,7 @@ class Draft:
         self._names.discard(layer.name)
 
     def rewire(self, layer: Layer, old: str, new: str) -> None:
-        """The layer reads `new` wherever it read `old`; it keeps its place."""
+        """Replaces input `old` by `new` in the layer, which keeps its position."""
         inputs = tuple(new if name == old else name for name in layer.inputs)
         self._readers[old].pop(layer.output, None)
         for name in inputs:
@@ -81,9 +81,9 @@ class Draft:
         self.layers[layer.output] = replace(layer, inputs=inputs)
 
     def bypass(self, output: str, source: str) -> bool:
-        """Drops the layer that writes `output`, since `source` holds the same; False when names forbid it.
+        """Drops the layer that writes `output`, since `source` holds the same; False if names forbid it.
 
-        An output of the network keeps its name, so what computes `source` must then be free to take that name.
+        An output of the network keeps its name, so the layer that computes `source` must be free to take that name.
         """
         if output not in self.outputs:
             self.drop(output)
@@ -98,7 +98,7 @@ class Draft:
         return True
 
     def rename(self, old: str, new: str) -> None:
-        """The tensor under another name, which nobody has; its layer keeps its place."""
+        """Renames the tensor to an unused name; its layer keeps its position."""
         maker = self.layers[old]
         self.drop(old)
         self.tensors[new] = replace(self.tensors[old], name=new)
@@ -108,7 +108,7 @@ class Draft:
             self.rewire(reader, old, new)
 
     def absorb(self, layer: Layer, follower: Layer, op: Op, inputs: Iterable[str] | None = None) -> None:
-        """`layer` with another operator does the work of its sole reader too, and writes what that one wrote."""
+        """`layer`, with another operator, takes over the work and the output of its only reader."""
         assert self.is_private(layer.output), f"'{layer.output}' is read elsewhere"
         self.drop(follower.output)
         self.drop(layer.output)
@@ -117,7 +117,7 @@ class Draft:
         self.put(Layer(layer.name, op, wires, follower.output))
 
     def add_tensor(self, like: Tensor, name: str) -> str:
-        """A new tensor of that kind, under this name or one made unique."""
+        """A new tensor like `tensor`, under this name or one made unique."""
         name = unused_name(name, self.tensors)
         self.tensors[name] = replace(like, name=name)
         return name
@@ -128,17 +128,17 @@ class Draft:
         return name
 
     def add_layer(self, op: Op, inputs: Iterable[str], like: Tensor, name: str) -> str:
-        """A new layer whose output is a new tensor of that kind; gives the tensor's name."""
+        """A new layer whose output is a new tensor like `tensor`; returns its name."""
         output = self.add_tensor(like, name)
         self.put(Layer(self.layer_name(name), op, tuple(inputs), output))
         return output
 
     def layer_name(self, name: str) -> str:
-        """The name, or the name with a number when a layer has it already."""
+        """The name, with a number added if a layer already has it."""
         return unused_name(name, self._names)
 
     def finish(self) -> Network:
-        """The network as edited: layers in the order they had, where that still runs; those that lead nowhere go."""
+        """The network as edited: layers in their order where that is still valid; dead ones are dropped."""
         order: dict[str, Layer] = {}
         alive = self._alive()
         for output in sorted(self.layers, key=self._place.__getitem__):
@@ -164,5 +164,5 @@ class Draft:
 
 
 def is_same_storage(x: Tensor, y: Tensor) -> bool:
-    """Whether the same integers stand for the same real numbers in both."""
+    """Whether equal integers represent equal real numbers in both."""
     return x.quant is not None and x.quant == y.quant and x.dtype is y.dtype

@@ -1,4 +1,4 @@
-"""Flattening an image before a dense layer: the weights are reordered, so that the image need not be."""
+"""Flattening an image before a dense layer: reorders the weights instead of the image."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from ..network import Layer, Network, Origin
 from .draft import Draft
 from .reorder import Perm, inverse, pick
 
-# What may stand between the flattening and the dense layer: each element on its own, alike everywhere.
+# Layers allowed between the flattening and the dense layer: the same function of each element.
 POINTWISE = (*ops.ACTIVATIONS, ops.Cast, ops.Dequantize, ops.Quantize)
 
 
 def fold_flatten(network: Network) -> Network:
-    """Transpose, Reshape to (N, K), Dense becomes Reshape, Dense with weights that are a reordered view.
+    """Replaces Transpose, Reshape to (N, K), Dense by Reshape, Dense with weights that are a reordered view.
 
-    Dense takes weights of several axes, so nothing is copied: (O, C, H, W) is looked at as (O, H, W, C).
+    Dense takes weights of several axes, so nothing is copied: (O, C, H, W) is viewed as (O, H, W, C).
     """
     draft = Draft(network)
     origins = dict(network.origins)
@@ -40,7 +40,7 @@ def fold_flatten(network: Network) -> Network:
 
 
 def _dense_readers(draft: Draft, tensor: str) -> tuple[set[str], list[Layer]]:
-    """The dense layers that read the tensor, behind the tensors from it to them; none if anything else reads those."""
+    """The dense layers that read the tensor, after the tensors that lead to them; none if there are other readers."""
     nothing: tuple[set[str], list[Layer]] = (set(), [])
     between: set[str] = set()
     found: list[Layer] = []
@@ -64,7 +64,7 @@ def _dense_readers(draft: Draft, tensor: str) -> tuple[set[str], list[Layer]]:
 
 
 def _weights(draft: Draft, dense: Layer) -> str | None:
-    """The constant behind the weights of a dense layer, stored or real."""
+    """The constant of a dense layer's weights, stored or real."""
     name = dense.inputs[1]
     unpack = draft.producer(name)
     if unpack is not None and isinstance(unpack.op, ops.Dequantize):
@@ -85,7 +85,7 @@ def _reorder_weights(draft: Draft, dense: Layer, perm: Perm, image: tuple[int, .
     name = _weights(draft, dense)
     assert name is not None
     tensor, value = draft.tensors[name], draft.constants[name]
-    # The file's image is ours transposed by perm; the weights go the other way, behind their own first axis.
+    # The file's image is ours transposed by perm; the weights use the inverse, after their own first axis.
     back = inverse(perm)
     view = value.reshape(value.shape[0], *image).transpose(back)
     fresh = draft.add_constant(f"{name}_{'x'.join(map(str, pick((value.shape[0], *image), back)))}", view, tensor.quant)

@@ -1,4 +1,4 @@
-"""Layers that change nothing, and chains of layers that are one: dropped and merged."""
+"""Drops layers that change nothing, and merges chains of layers."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ def drop_dead(network: Network) -> Network:
 
 
 def drop_identities(network: Network) -> Network:
-    """The network without layers whose output is their input, and without stored values unpacked and packed again.
+    """The network without layers that return their input, and without Dequantize then Quantize with the same
+    parameters.
 
-    Dequantize then Quantize with the same parameters gives every stored integer back: the error of the two
-    roundings is below half a step for the 16 bits that a stored value may have.
+    These give every stored integer back: the error of the two roundings is below half a step for the 16 bits that a
+    stored value may have.
     """
     draft = Draft(network)
     for layer in draft.walk():
@@ -37,7 +38,7 @@ def drop_identities(network: Network) -> Network:
 
 
 def merge_reshapes(network: Network) -> Network:
-    """Reshapes of reshapes become one; so do Transposes that only move axes of size 1, and chains of Transposes."""
+    """Merges Reshapes of Reshapes, Transposes that only move axes of size 1, and chains of Transposes."""
     draft = Draft(network)
     for layer in draft.walk():
         x, y = draft.tensors[layer.inputs[0]], draft.tensors[layer.output]

@@ -1,4 +1,4 @@
-"""The conversions at a network's ends left to its caller: stored integers go in, and come out, as they are."""
+"""Leaves the conversions at a network's ends to its caller: stored integers are passed in and out."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ..operators import Dequantize, Quantize, Reshape, Transpose
 from ..tensor import Tensor
 from .draft import Draft
 
-MOVES = (Reshape, Transpose)  # what may lie between an end and its conversion: it treats all elements alike
+MOVES = (Reshape, Transpose)  # allowed between an end and its conversion, since they treat all elements alike
 
 
 def with_quantised_interface(network: Network, inputs: bool = True, outputs: bool = False) -> Network:
-    """The network without the layers that turn its inputs into stored integers, or stored integers into its outputs.
+    """The network without the layers that quantise its inputs or dequantise its outputs.
 
-    Names and layouts stay; `file_tensors` and the notes say what is now the caller's to convert. Ends that have no
-    such layer stay as they are; that there is none at all is an error.
+    Names and layouts stay; `file_tensors` and the notes say what the caller must convert. Ends without such a layer
+    stay as they are; if there is none at all, an error is raised.
     """
     if inputs:
         network = _without(network, network.inputs, is_input=True)
@@ -30,10 +30,10 @@ def with_quantised_interface(network: Network, inputs: bool = True, outputs: boo
 
 @dataclass(frozen=True)
 class _End:
-    """An input or an output, the layers next to it that only convert, and those between that only move data."""
+    """An input or an output, the adjacent layers that only convert, and those between that only move data."""
 
     name: str
-    moved: tuple[str, ...]  # tensors between the conversion and the outside, the input or output itself included
+    moved: tuple[str, ...]  # tensors between the conversion and the outside, including the input or output itself
     layers: tuple[Layer, ...]
     stored: Tensor
 
@@ -66,7 +66,7 @@ def _noted(network: Network, theirs: Tensor) -> Network:
 
 
 def _entry(network: Network, name: str) -> _End | str:
-    """Where the input is quantised; or why it is not, in words."""
+    """Where the input is quantised; or a sentence on why it is not."""
     theirs, moved = network.tensors[name], [name]
     if not theirs.dtype.is_float and theirs.quant is None:
         return f"holds {theirs.dtype.value} that stand for themselves"
@@ -94,7 +94,7 @@ def _otherwise(theirs: Tensor, readers: tuple[Layer, ...]) -> str:
 
 
 def _exit(network: Network, name: str) -> _End | str:
-    """Where the output ceases to be stored integers; or why it never was any, in words."""
+    """Where the output is dequantised; or a sentence on why it is not."""
     theirs, moved = network.tensors[name], [name]
     while (layer := network.producers.get(moved[-1])) is not None:
         source = network.tensors[layer.inputs[0]]
@@ -111,7 +111,7 @@ def _exit(network: Network, name: str) -> _End | str:
 
 
 def _is_read_elsewhere(network: Network, moved: Sequence[str]) -> bool:
-    """Whether the last of these is read by a layer that does not lead to the output alone."""
+    """Whether the last of these has readers that do not lead to the output alone."""
     return len(network.readers[moved[-1]]) > min(len(moved) - 1, 1)
 
 

@@ -1,4 +1,4 @@
-"""Padding as a layer of its own, folded into the windows that read it: the padded image is never stored."""
+"""Folds padding layers into the windows that read them, so that padded images are never stored."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ W = TypeVar("W", Conv2d, AvgPool2d, MaxPool2d)
 
 
 def fold_padding(network: Network) -> Network:
-    """Pad by zeros becomes the pads of each window layer that reads it, where no number changes.
+    """Folds Pad by zeros into the pads of each window layer that reads it, if no number changes.
 
-    Pads of a convolution are zeros (stored: the zero point). Padding never wins a MaxPool2d, so there the pixels
-    must be known to be no less than what they were padded with.
+    Convolutions pad with zeros (stored: the zero point). MaxPool2d ignores padding, so there the pixels must be known
+    to be at least the padding value.
     """
     draft = Draft(network)
     for layer in draft.walk():
@@ -44,14 +44,14 @@ def _is_spatial(draft: Draft, layer: Layer) -> bool:
 
 
 def _padded(draft: Draft, pad: Layer, reader: Layer, pads: Pads) -> Op | None:
-    """The reader with the pads taken in; None when its numbers would change."""
+    """The reader with the pads folded in; None if its numbers would change."""
     assert isinstance(pad.op, Pad)
     op, value = reader.op, pad.op.value
     match op:
         case Conv2d() if value == 0:
             return _with_pads(op, pads)
         case AvgPool2d() if value == 0 and op.uncounted == (0, 0):
-            # Zeros were pixels to be counted. Rounding of stored averages is the file format's own: left alone.
+            # Padded zeros counted as pixels. Stored averages stay, since their rounding depends on the file format.
             counted = op.count_pads or not any(op.pads)
             if counted and draft.is_float(pad.output):
                 return _with_pads(replace(op, count_pads=True), pads)
@@ -59,12 +59,12 @@ def _padded(draft: Draft, pad: Layer, reader: Layer, pads: Pads) -> Op | None:
             merged = _with_pads(op, pads)
             kernel = (*op.kernel, *op.kernel)
             if merged is not None and all(p < k for p, k in zip(merged.pads, kernel, strict=True)):
-                return merged  # every window still holds a pixel
+                return merged  # every window still contains a pixel
     return None
 
 
 def _with_pads(op: W, pads: Pads) -> W | None:
-    """Pads on top of pads; None where the image was cropped first, since the window's own pads come after that."""
+    """Pads on top of pads; None if the image was cropped first, since the window's own pads come after that."""
     if any(outer < 0 < own for outer, own in zip(pads, op.pads, strict=True)):
         return None
     top, left, bottom, right = (outer + own for outer, own in zip(pads, op.pads, strict=True))
@@ -72,7 +72,7 @@ def _with_pads(op: W, pads: Pads) -> W | None:
 
 
 def _is_never_maximum(draft: Draft, image: str, value: float) -> bool:
-    """Whether no pixel is less than the value it is padded with."""
+    """Whether no pixel is less than the padding value."""
     tensor, maker = draft.tensors[image], draft.producer(image)
     if value == -inf:
         return True

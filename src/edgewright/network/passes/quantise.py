@@ -1,7 +1,7 @@
-"""ONNX's QDQ form into quantised layers: float layers between Dequantize and Quantize compute on stored values.
+"""Converts ONNX's QDQ form to quantised layers: float layers between Dequantize and Quantize compute on stored values.
 
-As onnxruntime fuses them, so that the numbers are those of its integer kernels; a layer it keeps in float gives the
-same numbers either way, since the kernel then goes through float itself.
+This follows onnxruntime's fusion, so that the numbers equal those of its integer kernels; a layer that it keeps in
+float gives the same numbers either way, since the kernel then computes in float itself.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ..tensor import Array, Quant, Tensor
 from .affine import LINEAR
 from .draft import Draft
 
-# Layers that compute, and may do so on stored values.
+# Layers that compute and may do so on stored values.
 COMPUTING = (
     *LINEAR, *ops.ACTIVATIONS, ops.AvgPool2d, ops.Binary, ops.Concat, ops.L2Normalize,
     ops.LogSoftmax, ops.MatMul, ops.PRelu, ops.Reduce, ops.Resize, ops.Softmax,
 )  # fmt: skip
-CLAMPING = (*LINEAR, ops.AvgPool2d, ops.Binary)  # those that take a Clamp in
+CLAMPING = (*LINEAR, ops.AvgPool2d, ops.Binary)  # those that can absorb a Clamp
 # Layers that only move or compare elements, and so commute with Dequantize.
 MOVING = (
     ops.Concat, ops.DepthToSpace, ops.Expand, ops.Gather, ops.GatherElements, ops.MaxPool2d, ops.Pad,
@@ -30,9 +30,9 @@ MOVING = (
 
 
 def quantise_layers(network: Network) -> Network:
-    """The network with int8 tensors between its layers, where the file says Dequantize, layer, Quantize.
+    """The network with int8 tensors between its layers where the file says Dequantize, layer, Quantize.
 
-    TFLite files say so themselves, and mean float where they write float: they are left alone.
+    TFLite files are explicit about this and mean float where they say float, so they are left alone.
     """
     if network.arithmetic is Arithmetic.TFLITE:
         return network
@@ -48,7 +48,7 @@ def quantise_layers(network: Network) -> Network:
 
 
 def _stored(draft: Draft, tensor: str) -> Tensor | None:
-    """The stored tensor that a Dequantize turned into this one."""
+    """The stored tensor that a Dequantize converted to this one."""
     unpack = draft.producer(tensor)
     if unpack is None or not isinstance(unpack.op, ops.Dequantize):
         return None
@@ -57,7 +57,7 @@ def _stored(draft: Draft, tensor: str) -> Tensor | None:
 
 
 def _move_below(draft: Draft, layer: Layer) -> None:
-    """Dequantize, move becomes move, Dequantize: the moved elements are then stored ones."""
+    """Swaps Dequantize with a following move, so that stored elements are moved."""
     count = 1 if isinstance(layer.op, ops.Gather | ops.GatherElements) else len(layer.inputs)
     found = [_stored(draft, name) for name in layer.inputs[:count]]
     stored = [tensor for tensor in found if tensor is not None]
@@ -86,7 +86,7 @@ def _moves_exactly(op: ops.Op) -> bool:
 
 
 def _fuse(draft: Draft, pack: Layer) -> None:
-    """The layer before a Quantize, with or without a Clamp between, writes the stored values itself."""
+    """Lets the layer before a Quantize, with or without a Clamp between, write the stored values itself."""
     result = draft.tensors[pack.output]
     real = pack.inputs[0]
     layer = draft.producer(real)
@@ -109,7 +109,7 @@ def _fuse(draft: Draft, pack: Layer) -> None:
 
 
 def _stored_inputs(draft: Draft, layer: Layer) -> tuple[str, ...] | None:
-    """The layer's operands as stored; None when one of them is real, or the layer is not of a kind that can."""
+    """The layer's operands as stored; None if one of them is real, or the layer cannot compute on them."""
     if not isinstance(layer.op, COMPUTING):
         return None
     if not isinstance(getattr(layer.op, "activation", None), ops.Clamp | None):
@@ -135,9 +135,9 @@ def _stored_inputs(draft: Draft, layer: Layer) -> tuple[str, ...] | None:
 
 
 def _stored_bias(draft: Draft, name: str, x: Quant, w: Quant) -> str | None:
-    """The bias counted in steps of the products, as int32 accumulators want it; None when it is computed.
+    """The bias in steps of the products, as int32 accumulators need it; None if it is computed.
 
-    Steps too small for float32 leave the layer to real numbers.
+    If steps are too small for float32, the layer stays in real numbers.
     """
     scale = np.float32(x.scale[0]) * np.array(w.scale, np.float32)
     if not scale.all():

@@ -1,4 +1,4 @@
-"""Operators that a file spells out in smaller ones: SiLU, hard swish, GELU, Mish, pixel shuffles."""
+"""Recognises operators that a file spells out in smaller ones: SiLU, hard swish, GELU, Mish, pixel shuffles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from .reorder import Perm
 
 
 def recognise_activations(network: Network) -> Network:
-    """Activations written as formulas become one layer each, for real numbers, when no part is read elsewhere.
+    """Replaces activations written as formulas by one layer each, for real numbers, if no inner tensor is read
+    elsewhere.
 
     SiLU and hard swish: Ramachandran et al. 2017, Howard et al. 2019; GELU: Hendrycks & Gimpel 2016; Mish: Misra 2019.
     """
@@ -28,7 +29,7 @@ def recognise_activations(network: Network) -> Network:
 
 
 def _private(draft: Draft, tensor: str) -> Layer | None:
-    """The layer that writes a tensor which only one other reads."""
+    """The layer that writes a tensor with a single reader."""
     return draft.producer(tensor) if draft.is_private(tensor) else None
 
 
@@ -66,7 +67,7 @@ def _raised(draft: Draft, layer: Layer | None) -> tuple[str, float] | None:
 
 
 def _clipped(draft: Draft, tensor: str) -> tuple[str, float, float] | None:
-    """(x, c, high) for a tensor computed as min(max(x + c, 0), high), whichever way the clamp is written."""
+    """(x, c, high) for a tensor computed as min(max(x + c, 0), high), however the clamp is written."""
     layer = _private(draft, tensor)
     if layer is None:
         return None
@@ -83,7 +84,7 @@ def _clipped(draft: Draft, tensor: str) -> tuple[str, float, float] | None:
 
 
 def _recognised(draft: Draft, layer: Layer) -> tuple[ops.Op, str] | None:
-    """The activation that a product spells out, and what it is applied to."""
+    """The activation that a product spells out, and its input."""
     if not _is_product(draft, layer):
         return None
     factors, number = _factors(draft, layer)
@@ -98,7 +99,7 @@ def _recognised(draft: Draft, layer: Layer) -> tuple[ops.Op, str] | None:
 
 
 def _gated(draft: Draft, x: str, gate: str, number: float) -> ops.UnaryKind | None:
-    """The name that number * x * gate has, if the gate is a function of x."""
+    """The activation equal to number * x * gate, if the gate is a function of x."""
     maker = _private(draft, gate)
     if maker is None:
         return None
@@ -133,7 +134,7 @@ def _is_product(draft: Draft, layer: Layer) -> bool:
 
 
 def _factors(draft: Draft, layer: Layer) -> tuple[list[str], float]:
-    """The tensors that a tree of products multiplies, and the product of the numbers among them."""
+    """The tensors that a tree of products multiplies, and the product of its numbers."""
     factors: list[str] = []
     number = 1.0
     stack: list[Layer] = [layer]
@@ -153,7 +154,7 @@ def _factors(draft: Draft, layer: Layer) -> tuple[list[str], float]:
 
 
 def recognise_shuffles(network: Network) -> Network:
-    """Reshape, Transpose, Reshape that moves blocks of pixels to channels or back becomes one layer."""
+    """Replaces Reshape, Transpose, Reshape that move blocks of pixels to channels or back by one layer."""
     draft = Draft(network)
     for layer in draft.walk():
         turn = _private(draft, layer.inputs[0]) if isinstance(layer.op, ops.Reshape) else None
@@ -188,6 +189,6 @@ def _shuffle(x: Shape, y: Shape, middle: Shape, perm: Perm) -> ops.SpaceToDepth 
 
 
 def _without_ones(shape: Shape, perm: Perm) -> tuple[Shape, Perm]:
-    """The same movement of elements, told without axes of size 1."""
+    """The same movement of elements without axes of size 1."""
     kept = [axis for axis, size in enumerate(shape) if size > 1]
     return tuple(shape[axis] for axis in kept), tuple(kept.index(axis) for axis in perm if shape[axis] > 1)

@@ -1,6 +1,6 @@
-"""How an operator looks when its operands' axes are reordered. Who decides on an order is `channels_last`.
+"""How an operator changes when its operands' axes are reordered. `channels_last` decides on the order.
 
-A tensor t held as h is t = h.transpose(perm): axis i of t is axis perm[i] of what is held.
+A tensor t held as h is t = h.transpose(perm): axis i of t is axis perm[i] of h.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ def channels_last(rank: int) -> Perm:
 
 
 def reordered(op: ops.Op, perm: Perm, shapes: Sequence[Shape], exact: bool) -> tuple[ops.Op, Perm] | None:
-    """The operator on held operands and the perm of its held output; None when it depends on the order of axes.
+    """The operator on held operands and the perm of its held output; None if it depends on the order of axes.
 
-    `exact`: rounding must stay as it is. LiteRT sums stored values along several axes in a way of its own, and
-    normalises along the last axis only.
+    `exact`: rounding must not change. LiteRT sums stored values along several axes in its own way, and normalises along
+    the last axis only.
     """
     rank, held = len(perm), inverse(perm)
     match op:
@@ -92,9 +92,9 @@ Groups = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
 
 
 def reshape_groups(x: Shape, y: Shape) -> Groups:
-    """Which axes of x turn into which axes of y: the finest pairing of runs of axes of equal size.
+    """Which axes of x become which axes of y: the finest pairing of runs of axes of equal size.
 
-    Axes of size 1 go with the axes before them; leading ones form a group of their own.
+    Axes of size 1 join the axes before them; leading ones form a separate group.
 
     >>> reshape_groups((1, 64, 38, 38), (1, 64, 19, 2, 19, 2))
     (((0,), (0,)), ((1,), (1,)), ((2,), (2, 3)), ((3,), (4, 5)))
@@ -128,7 +128,7 @@ def reshape_groups(x: Shape, y: Shape) -> Groups:
 
 
 def reshape_held(perm: Perm, x: Shape, y: Shape) -> Perm | None:
-    """The perm of y when x, held in another order, is reshaped as held; None when a group was torn apart."""
+    """The perm of y if x, held in another order, is reshaped as held; None if a group would be torn apart."""
     if 0 in x:
         return None  # nothing is held in any order
     groups = reshape_groups(x, y)
@@ -144,6 +144,6 @@ def reshape_held(perm: Perm, x: Shape, y: Shape) -> Perm | None:
 
 
 def reshape_towards(wish: Perm, x: Shape, y: Shape) -> Perm | None:
-    """How to transpose x so that reshaping it gives the elements of y.transpose(wish); None when no order does."""
+    """How to transpose x so that reshaping it gives the elements of y.transpose(wish); None if no order does."""
     turned = reshape_held(inverse(wish), y, x)
     return None if turned is None else inverse(turned)

@@ -1,5 +1,4 @@
-"""Operators restricted to one region of their output. How such operators are wired into a network is left to
-`parts`."""
+"""Operators restricted to one region of their output. `parts` wires them into a network."""
 
 from .answer import Answer, JoinedRegions, RestrictedOperator, WidenedRegion
 from .table import RESTRICTIONS, restrict, restrictable_hull

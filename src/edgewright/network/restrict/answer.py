@@ -1,4 +1,4 @@
-"""The answers of an operator that is asked to compute one region of its output and nothing else."""
+"""The possible results of restricting an operator to one region of its output."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ..region import Interval, Region, Shape, clip
 
 @dataclass(frozen=True, slots=True)
 class RestrictedOperator:
-    """`op`, applied to the region `reads` of each input (None: it drops that input), computes the region.
+    """`op`, applied to the region `reads` of each input (None: the input is dropped), computes the region.
 
-    With `keep` it computes a little more, the rest of a block or a window, of which this region is asked.
+    With `keep` it computes more, such as the rest of a block or a window, and `keep` is the requested part.
     """
 
     op: Op
@@ -23,8 +23,7 @@ class RestrictedOperator:
 
 @dataclass(frozen=True, slots=True)
 class JoinedRegions:
-    """No single operator computes the region: it is the concatenation along `axis` of these regions, each computed
-    alone."""
+    """No single operator computes the region: it is the concatenation along `axis` of these regions."""
 
     axis: int
     regions: tuple[Region, ...]
@@ -32,8 +31,7 @@ class JoinedRegions:
 
 @dataclass(frozen=True, slots=True)
 class WidenedRegion:
-    """The region cannot be computed alone, for a `reason` along `axis`; `region` is the next larger one that might
-    be."""
+    """No operator computes exactly this region, for a `reason` along `axis`; `region` is the next larger candidate."""
 
     region: Region
     axis: int
@@ -44,12 +42,12 @@ Answer = RestrictedOperator | JoinedRegions | WidenedRegion
 
 
 def unchanged(op: Op, out: Region, shapes: Sequence[Shape]) -> RestrictedOperator:
-    """The same operator on exactly what it needs: whatever depends on no place."""
+    """The same operator on exactly what it needs, for operators that do not depend on position."""
     return RestrictedOperator(op, op.needs(out, shapes))
 
 
 def inside(span: Interval, size: int) -> Interval:
-    """The part of a span that lies in 0..size; one element at the border where none does, which pads then crop."""
+    """The part of a span in 0..size; if empty, one element at the border, which pads then crop."""
     start, stop = clip(span, size)
     near = min(start, size - 1)
     return (start, stop) if start < stop else (near, near + 1)

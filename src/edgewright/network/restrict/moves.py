@@ -1,4 +1,5 @@
-"""Data movement restricted to a region: the region corresponds to a box of the input, or is widened until it does."""
+"""Data movement restricted to a region: the region must correspond to a box of the input, or is widened until it
+does."""
 
 from __future__ import annotations
 
@@ -15,13 +16,13 @@ from .answer import Answer, RestrictedOperator, WidenedRegion, inside, split
 
 
 def concat(op: Concat, out: Region, shapes: Sequence[Shape]) -> Answer:
-    """A concat of those inputs that the region reads; the others are dropped."""
+    """A concat of the inputs that the region reads; the others are dropped."""
     reads = [None if region.is_empty else region for region in op.needs(out, shapes)]
     return RestrictedOperator(op, tuple(reads))
 
 
 def slice_(op: Slice, out: Region, shapes: Sequence[Shape]) -> Answer:
-    """A slice of the range that is read, which begins at the first or the last element that the region shows."""
+    """A slice of the range that is read, which begins at the first or the last element of the region."""
     (read,) = op.needs(out, shapes)
     starts = tuple(0 if step > 0 else size - 1 for step, size in zip(op.steps, read.shape, strict=True))
     return RestrictedOperator(Slice(starts, out.shape, op.steps), (read,))
@@ -32,7 +33,7 @@ def expand(op: Expand, out: Region, shapes: Sequence[Shape]) -> Answer:
 
 
 def tile(op: Tile, out: Region, shapes: Sequence[Shape]) -> Answer:
-    """A range within one copy, or whole copies; others are split where copies meet."""
+    """A range within one copy, or whole copies; other ranges are split at copy boundaries."""
     reads, repeats = [], []
     for axis, ((start, stop), size) in enumerate(zip(out.bounds, shapes[0], strict=True)):
         first, last = start // size, (stop - 1) // size
@@ -48,7 +49,7 @@ def tile(op: Tile, out: Region, shapes: Sequence[Shape]) -> Answer:
 
 
 def space_to_depth(op: SpaceToDepth, out: Region, shapes: Sequence[Shape]) -> Answer:
-    """All channels, or those of one place of the block, which is a slice that takes every so many pixels."""
+    """All channels, or those of one position in the block, which is a strided slice."""
     n, rows, cols, channels = out.bounds
     k, depth = op.block, shapes[0][3]
     if channels == (0, k * k * depth):
@@ -66,7 +67,7 @@ def space_to_depth(op: SpaceToDepth, out: Region, shapes: Sequence[Shape]) -> An
 
 
 def depth_to_space(op: DepthToSpace, out: Region, shapes: Sequence[Shape]) -> Answer:
-    """Whole blocks are computed, and those of the region kept."""
+    """Computes whole blocks, and keeps the region."""
     n, rows, cols, channels = out.bounds
     k, depth = op.block, shapes[0][3]
     if channels != (0, depth // k**2) and not op.channel_major:
@@ -79,7 +80,7 @@ def depth_to_space(op: DepthToSpace, out: Region, shapes: Sequence[Shape]) -> An
 
 
 def pad(op: Pad, out: Region, shapes: Sequence[Shape]) -> Answer:
-    """Pads of what is read. Mirrored ones are tried, and compared with what the whole shows there."""
+    """Pads what is read. Mirrored pads are tried, and compared with the whole."""
     axes = [_padded_axis(op, axis, bound, shapes[0][axis]) for axis, bound in enumerate(out.bounds)]
     made = replace(op, before=tuple(before for _, before, _, _ in axes), after=tuple(a for _, _, a, _ in axes))
     keep = Region(tuple(kept for *_, kept in axes))
@@ -88,7 +89,7 @@ def pad(op: Pad, out: Region, shapes: Sequence[Shape]) -> Answer:
 
 
 def _padded_axis(op: Pad, axis: int, out: Interval, size: int) -> tuple[Interval, int, int, Interval]:
-    """What is read along an axis, the pads before and after it, and what is kept of the outcome."""
+    """The range read along an axis, the pads before and after it, and the range kept of the result."""
     before, after = op.before[axis], op.after[axis]
     if out == (0, size + before + after):
         return (0, size), before, after, out
@@ -109,7 +110,7 @@ def _padded_axis(op: Pad, axis: int, out: Interval, size: int) -> tuple[Interval
 
 
 def reshape(op: Reshape, out: Region, shapes: Sequence[Shape]) -> Answer:
-    """Axes go together in groups that hold the same elements in both shapes; in each a run must be a box in both."""
+    """Axes form groups with the same elements in both shapes; in each group a run must be a box in both."""
     reads: list[Interval] = []
     bounds = list(out.bounds)
     for mine, theirs in _groups(op.shape, shapes[0]):
@@ -130,7 +131,7 @@ def reshape(op: Reshape, out: Region, shapes: Sequence[Shape]) -> Answer:
 
 
 def _groups(mine: Shape, theirs: Shape) -> list[tuple[range, range]]:
-    """The shortest runs of axes of two shapes that hold as many elements."""
+    """The shortest runs of axes of two shapes with equal numbers of elements."""
     found, i, j = [], 0, 0
     while i < len(mine) or j < len(theirs):
         a, b = i + 1, j + 1

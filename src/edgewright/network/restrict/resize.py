@@ -1,8 +1,8 @@
-"""Resize, alone: only where every place of the region comes out exactly as in the whole image.
+"""Resize restricted to a region, if every position of the region comes out exactly as in the whole image.
 
 Output rows repeat in blocks: p rows of the output show q rows of the input, p / q being the scale. A part that starts
-where a block starts has the whole's places, less a whole number. That is not taken for granted: float32 and fixed
-point round. The places and weights of each candidate are computed as the kernels do and held against the whole's.
+at a block boundary has the whole's positions minus an integer. Float32 and fixed point may round differently, so the
+positions and weights of each candidate are computed as the kernels do and compared with the whole's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .answer import Answer, RestrictedOperator, WidenedRegion
 
 @dataclass(frozen=True, slots=True)
 class _ScaledRows:
-    """One axis of a resize: rows of the input, how many rows they are scaled to, and which of those are kept."""
+    """One axis of a resize: input rows, the number of rows they are scaled to, and the rows that are kept."""
 
     read: Interval
     size: int
@@ -48,7 +48,7 @@ def resize(op: Resize, out: Region, shapes: Sequence[Shape], dtype: DType) -> An
 
 
 def _cut(op: Resize, axis: int, out: Interval, extent: int, dtype: DType) -> _ScaledRows | None:
-    """The smallest candidate that shows what the whole shows; None where there is none but the whole."""
+    """The smallest candidate with the same result as the whole; None if only the whole has it."""
     size = op.size[axis]
     if out == (0, size):
         return _ScaledRows((0, extent), size, out)
@@ -63,7 +63,7 @@ def _cut(op: Resize, axis: int, out: Interval, extent: int, dtype: DType) -> _Sc
 
 
 def _candidates(op: Resize, axis: int, out: Interval, extent: int) -> Iterator[_ScaledRows]:
-    """Whole blocks around the region, with up to two more on either side, as long as they are not the whole."""
+    """Whole blocks around the region, with up to two more on either side, if smaller than the whole."""
     size = op.size[axis]
     aligned = int(op.coordinates is Coordinates.ALIGN_CORNERS)  # blocks share their first and last rows
     if min(size, extent) <= aligned:
@@ -89,9 +89,9 @@ def _with_size(op: Resize, axis: int, size: int) -> Resize:
 
 
 def _shown(op: Resize, axis: int, out: Interval, extent: int, origin: int, dtype: DType) -> list[Array]:
-    """Which rows of an image that begins at `origin` each output shows, and with which weights.
+    """The rows of an image beginning at `origin` that each output shows, with weights.
 
-    In the arithmetic of every runtime that such a layer may follow.
+    Computed in the arithmetic of every runtime that such a layer may follow.
     """
     shape = [1, 1, 1, 1]
     shape[1 + axis] = extent

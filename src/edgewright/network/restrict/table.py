@@ -15,14 +15,14 @@ from .resize import resize
 
 
 def restrict(op: ops.Op, out: Region, shapes: Sequence[Shape], dtype: DType = DType.FLOAT32) -> Answer:
-    """How the region of the output is computed without the rest; `dtype` is the type of the first input."""
+    """How to compute the region of the output without the rest; `dtype` is the type of the first input."""
     if isinstance(op, ops.Resize):
         return resize(op, out, shapes, dtype)
     return RESTRICTIONS.get(type(op), unchanged)(op, out, shapes)
 
 
 def restrictable_hull(op: ops.Op, out: Region, shapes: Sequence[Shape], dtype: DType = DType.FLOAT32) -> Region:
-    """The smallest region around `out` that the operator computes alone: the whole is one in any case."""
+    """The smallest region around `out` that a restricted operator computes; the whole output is always one."""
     while isinstance(answer := restrict(op, out, shapes, dtype), WidenedRegion):
         assert out in answer.region and answer.region != out, f"{op}: {out} becomes {answer.region}"
         out = answer.region
@@ -30,7 +30,7 @@ def restrictable_hull(op: ops.Op, out: Region, shapes: Sequence[Shape], dtype: D
 
 
 def _whole_axis(op: ops.Op, out: Region, shapes: Sequence[Shape], axis: int, reason: str) -> Answer:
-    """The operator as it is, where the region has all of an axis."""
+    """The unchanged operator if the region contains the whole axis."""
     whole = (0, op.output_shape(shapes)[axis])
     if out.bounds[axis] != whole:
         return WidenedRegion(out.with_axis(axis, whole), axis, reason)
@@ -43,7 +43,7 @@ def _line(op: ops.Softmax | ops.LogSoftmax | ops.L2Normalize, out: Region, shape
 
 
 def _top_k(op: ops.TopK, out: Region, shapes: Sequence[Shape]) -> Answer:
-    """Finds as many as the last one of the region, and keeps those of the region."""
+    """Finds the top elements up to the last one of the region, and keeps those of the region."""
     axis = normal_axis(op.axis, len(shapes[0]))
     start, stop = out.bounds[axis]
     kept = Region.whole(out.shape).with_axis(axis, (start, stop)) if start else None
@@ -51,7 +51,7 @@ def _top_k(op: ops.TopK, out: Region, shapes: Sequence[Shape]) -> Answer:
 
 
 def _lrn(op: ops.Lrn, out: Region, shapes: Sequence[Shape]) -> Answer:
-    """Normalises all channels that the windows of the region reach, and keeps those of the region."""
+    """Normalises all channels that the region's windows reach, and keeps those of the region."""
     (read,) = op.needs(out, shapes)
     if read == out:
         return RestrictedOperator(op, (read,))
@@ -84,7 +84,7 @@ def _non_max_suppression(op: ops.NonMaxSuppression, out: Region, shapes: Sequenc
 
 
 def _finish_sums(op: ops.FinishSums, out: Region, shapes: Sequence[Shape]) -> Answer:
-    """Scales and weights of the region's channels."""
+    """Uses the scales and weights of the region's channels."""
     made, (start, stop) = op, out.bounds[-1] if out.bounds else (0, 1)
     if len(op.weight_scales) > 1:
         made = replace(made, weight_scales=op.weight_scales[start:stop])
@@ -93,7 +93,7 @@ def _finish_sums(op: ops.FinishSums, out: Region, shapes: Sequence[Shape]) -> An
     return RestrictedOperator(made, op.needs(out, shapes))
 
 
-RESTRICTIONS: Mapping[type, Callable[..., Answer]] = {  # those whose regions depend on where they lie
+RESTRICTIONS: Mapping[type, Callable[..., Answer]] = {  # operators whose result depends on the position of the region
     # windows and products
     ops.Conv2d: windows.convolution,
     ops.ConvTranspose2d: windows.convolution,

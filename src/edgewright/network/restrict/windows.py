@@ -14,7 +14,7 @@ from ..region import Interval, Region, Shape, span
 from .answer import Answer, RestrictedOperator, inside, split, unchanged
 
 Windowed = Conv2d | ConvTranspose2d | MaxPool2d | AvgPool2d
-CutAxis = tuple[Interval, int, int, int]  # what is read along an axis, pads before and after it, rows to be added
+CutAxis = tuple[Interval, int, int, int]  # the range read along an axis, pads before and after it, rows to be added
 
 
 def _window_axis(op: Conv2d | MaxPool2d | AvgPool2d, i: int, out: Interval, size: int, kernel: int) -> CutAxis:
@@ -38,7 +38,7 @@ def _windows(
 ) -> tuple[tuple[Interval, Interval], Pads, Pair]:
     """The rows and columns of the image that are read, the pads around them, and what is added to the output.
 
-    Along an axis that is not cut all stay as they are, even where the last rows of the image are never read.
+    Along an uncut axis all stay, even if the last rows of the image are never read.
     """
     axes: list[CutAxis] = []
     for i in range(2):
@@ -55,7 +55,7 @@ def _windows(
 
 
 def _group_ends(channels: Interval, per_group: int) -> list[int]:
-    """Where a range of channels has to be split, so that each piece is some groups, or a range within one."""
+    """Where a range of channels must be split, so that each piece is some groups, or a range within one."""
     start, stop = channels
     if start // per_group == (stop - 1) // per_group:
         return []
@@ -83,7 +83,7 @@ def max_pool2d(op: MaxPool2d, out: Region, shapes: Sequence[Shape]) -> Answer:
 
 
 def avg_pool2d(op: AvgPool2d, out: Region, shapes: Sequence[Shape]) -> Answer:
-    """The taps that are counted are those of the whole: what counts ends where it ends there."""
+    """The same taps count as in the whole: counting ends at the same position."""
     x, whole = shapes[0], op.output_shape(shapes)
     (rows, cols), pads, _ = _windows(op, out, x, op.kernel, whole)
     uncounted = list(op.uncounted)
@@ -99,9 +99,9 @@ def avg_pool2d(op: AvgPool2d, out: Region, shapes: Sequence[Shape]) -> Answer:
 
 
 def _not_global(op: AvgPool2d, read: Region, out: Region) -> RestrictedOperator:
-    """One window that happens to be all of the part's image must not be taken for a global average.
+    """One window that covers exactly the part's image must not become a global average.
 
-    In onnxruntime's arithmetic those are summed in integers, others in float32, and the last bit may differ.
+    In onnxruntime's arithmetic global averages are summed in integers, others in float32, and the last bit may differ.
     """
     top, left, bottom, right = op.pads
     if op.stride[0] > 1:  # a row of padding that no window reaches

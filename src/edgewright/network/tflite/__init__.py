@@ -1,4 +1,4 @@
-"""TFLite in: the flatbuffer, its operators, and the network that comes of them."""
+"""Reads TFLite: the flatbuffer, its operators, and the network made from them."""
 
 from .reader import read_tflite
 

@@ -1,4 +1,4 @@
-"""Importers for operators that compute element by element, along an axis, or between element types."""
+"""Importers of operators that compute element by element, along an axis, or between element types."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _OPTIONS: dict[ops.BinaryKind, Any] = {
     ops.BinaryKind.DIV: tflite.DivOptions,
 }
 
-MOST_SUMMED = 1024  # elements of running sums, whose products grow with the square
-MOST_HOT = 1 << 16  # elements of a counter that an index is looked for in
+MOST_SUMMED = 1024  # elements of running sums, whose products grow quadratically
+MOST_HOT = 1 << 16  # elements of a counter that is compared with an index
 
 
 def elementwise(layer: LayerImport, op: ops.Op) -> None:
@@ -42,7 +42,7 @@ def binary(layer: LayerImport, kind: ops.BinaryKind) -> None:
 
 
 def _refuse_shifts(layer: LayerImport) -> None:
-    """16-bit sums whose scales are all powers of two are shifted in old files, which rounds otherwise."""
+    """In old files 16-bit sums whose scales are all powers of two are shifted, which rounds differently."""
     result = layer.result()
     tensors = (layer.tensor(0), layer.tensor(1), result)
     scales = [tensor.quant.scale[0] for tensor in tensors if tensor.quant is not None]
@@ -52,9 +52,9 @@ def _refuse_shifts(layer: LayerImport) -> None:
 
 
 def compare(layer: LayerImport, kind: ops.CompareKind) -> None:
-    """Stored integers of one scale are compared as they are.
+    """Compares stored integers of one scale directly.
 
-    LiteRT compares 256 times what they stand for, rounded: the same, unless that takes neighbours for equal.
+    LiteRT compares 256 times their real values, rounded: the same, unless that makes neighbours equal.
     """
     a, b = layer.tensor(0), layer.tensor(1)
     if a.dtype is not b.dtype or (a.quant is None) != (b.quant is None):
@@ -70,7 +70,7 @@ def compare(layer: LayerImport, kind: ops.CompareKind) -> None:
     layer.emit(ops.Compare(kind), [layer.input(0), layer.input(1)])
 
 
-_TURNS = {  # kinds that hold from a number on, or up to it, and how that is said of stored integers
+_TURNS = {  # kinds that hold from a number on, or up to it, as comparisons of stored integers
     ops.CompareKind.GREATER: ops.CompareKind.GREATER_EQUAL,
     ops.CompareKind.GREATER_EQUAL: ops.CompareKind.GREATER_EQUAL,
     ops.CompareKind.LESS: ops.CompareKind.LESS_EQUAL,
@@ -91,7 +91,7 @@ def _limits(layer: LayerImport, kind: ops.CompareKind, a: Tensor, b: Tensor) -> 
     stored, known = steps(every, a), steps(layer.value(1, "constant"), b)
     if kind not in _TURNS or known.size > MOST_HOT:
         raise Unsupported(f"compares {a} with {b}, of another scale")
-    is_beyond = kind in (ops.CompareKind.GREATER, ops.CompareKind.LESS_EQUAL)  # equal ones lie before the first
+    is_beyond = kind in (ops.CompareKind.GREATER, ops.CompareKind.LESS_EQUAL)  # equal ones come before the first
     first = np.searchsorted(stored, known, "right" if is_beyond else "left")
     places = first if _TURNS[kind] is ops.CompareKind.GREATER_EQUAL else first - 1
     if (places < 0).any() or (places >= every.size).any():
@@ -105,7 +105,7 @@ def logical_not(layer: LayerImport) -> None:
 
 
 def select(layer: LayerImport) -> None:
-    """The first version's condition may stand for whole items; SELECT_V2 broadcasts."""
+    """The first version's condition may select whole items; SELECT_V2 broadcasts."""
     result = layer.result()
     layer.same_type(1, 2)
     if any(layer.tensor(i).quant != result.quant for i in (1, 2)):
@@ -116,7 +116,7 @@ def select(layer: LayerImport) -> None:
 
 
 def floor_div(layer: LayerImport) -> None:
-    """Arithmetic on shapes is worked out here. Quotients of integers, cut towards zero, are one less below it."""
+    """Shape arithmetic is evaluated here. Truncated quotients of integers are one too large below zero."""
     if layer.is_constant(0) and layer.is_constant(1):
         _known(layer, np.floor_divide)
     elif layer.result().dtype is DType.FLOAT32:
@@ -129,7 +129,7 @@ def floor_div(layer: LayerImport) -> None:
 
 
 def floor_mod(layer: LayerImport) -> None:
-    """What the division leaves has the sign of the divisor."""
+    """The remainder, with the sign of the divisor."""
     if layer.is_constant(0) and layer.is_constant(1):
         _known(layer, np.mod)
     elif layer.result().dtype is DType.FLOAT32:
@@ -157,12 +157,12 @@ def _pair(layer: LayerImport, kind: ops.BinaryKind, a: str, b: str, suffix: str)
 
 
 def _divided(layer: LayerImport) -> tuple[str, str, str]:
-    """The quotient of integers, cut towards zero, what it leaves, and whether that and the divisor differ in sign."""
+    """The truncated quotient of integers, the remainder, and whether remainder and divisor differ in sign."""
     layer.same_type(0, 1)
     a, b = layer.input(0), layer.input(1)
     quotient = _pair(layer, _DIV, a, b, "cut")
     rest = _pair(layer, _SUB, a, _pair(layer, _MUL, quotient, b, "product"), "rest")
-    # By their signs: the product of the numbers themselves may overflow.
+    # By their signs, because the product of the numbers may overflow.
     one, other = (layer.inner(ops.Unary(ops.UnaryKind.SIGN), [x], f"sign_{i}") for i, x in enumerate((rest, b)))
     zero = layer.constant("zero", np.zeros((), layer.result().dtype.numpy))
     less, sides = ops.Compare(ops.CompareKind.LESS), _pair(layer, _MUL, one, other, "sides")
@@ -195,7 +195,7 @@ def cum_sum(layer: LayerImport) -> None:
 
 
 def top_k(layer: LayerImport) -> None:
-    """Outputs of the file: values, read at the indices, and those."""
+    """Outputs of the file: the values, gathered by the indices, and the indices."""
     (count,) = layer.integers(1, "number of elements")
     if layer.result(1).dtype is not DType.INT32:
         raise Unsupported(f"the indices are {layer.result(1).type_name}")
@@ -204,7 +204,7 @@ def top_k(layer: LayerImport) -> None:
 
 
 def one_hot(layer: LayerImport) -> None:
-    """One value where a counter along a new axis equals the index, another elsewhere."""
+    """The on-value where a counter along a new axis equals the index, the off-value elsewhere."""
     (depth,) = layer.integers(1, "depth")
     shape, dtype = layer.shape(), layer.tensor().dtype
     axis = layer.options(tflite.OneHotOptions).Axis()
@@ -220,7 +220,7 @@ def one_hot(layer: LayerImport) -> None:
 
 
 def reduce_bool(layer: LayerImport, kind: ops.ReduceKind) -> None:
-    """Any is the largest, All the least."""
+    """Any is the maximum, All the minimum."""
     layer.same_type(0)
     axes = layer.axes(1)
     keep = bool(layer.options(tflite.ReducerOptions).KeepDims())
@@ -292,7 +292,7 @@ def quantize(layer: LayerImport) -> None:
 
 
 def dequantize(layer: LayerImport) -> None:
-    """Weights are made real when read; float16 weights are real already, and stored so to save space."""
+    """Weights are dequantised when read; float16 weights are real already, and only stored to save space."""
     tensor, result = layer.tensor(), layer.result()
     if result.dtype is not DType.FLOAT32 or (tensor.quant is None and tensor.dtype is not DType.FLOAT16):
         raise layer.error(f"cannot turn {tensor.dtype.value} into {result.type_name}")
@@ -306,7 +306,7 @@ def dequantize(layer: LayerImport) -> None:
 
 
 def cast(layer: LayerImport) -> None:
-    """Elements as they are stored, whatever a quantisation would make of them."""
+    """Converts the stored elements, ignoring quantisation."""
     layer.emit(ops.Cast(layer.result().dtype), [layer.input()])
 
 

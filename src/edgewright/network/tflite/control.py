@@ -1,6 +1,6 @@
-"""Importers of control flow whose course is known while reading: loops are unrolled, branches chosen.
+"""Importers of control flow that is known while reading: loops are unrolled, branches selected.
 
-Keras writes LSTM, GRU and RNN layers as loops over a counter. All rounds share the weights of the body.
+Keras writes LSTM, GRU and RNN layers as loops over a counter. All iterations share the weights of the body.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from ...errors import Unsupported
 from ..operators import Reshape, Select
 from .import_state import ImportState, LayerImport
 
-MOST_ROUNDS = 200  # each is a dozen layers, and planning takes longer than in proportion
+MOST_ROUNDS = 200  # each adds a dozen layers, and planning time grows faster than linearly
 _TAGS = {"then": True, "else": False}
-MOST_TENSORS = 50_000  # of all loops, which may stand inside each other
+MOST_TENSORS = 50_000  # of all loops, which may be nested
 
 
 def while_(layer: LayerImport) -> None:
@@ -33,7 +33,7 @@ def while_(layer: LayerImport) -> None:
 
 
 def if_(layer: LayerImport) -> None:
-    """The branch that a constant condition chooses; else both are computed, and of two outputs one is taken."""
+    """The branch selected by a constant condition; otherwise both are computed and one output is selected."""
     options = layer.options(tflite.IfOptions)
     condition, *values = (layer.input(i) for i in range(len(layer.operator.inputs)))
     indices = {True: options.ThenSubgraphIndex(), False: options.ElseSubgraphIndex()}
@@ -56,7 +56,7 @@ def if_(layer: LayerImport) -> None:
 
 
 def call_once(layer: LayerImport) -> None:
-    """What is assigned before the first call: the values with which variables begin."""
+    """Assignments before the first call: the initial values of variables."""
     variables, options = layer.state.variables, layer.options(tflite.CallOnceOptions)
     before, variables.values = variables.values, {}
     _InlinedGraph(layer, options.InitSubgraphIndex()).outputs([], "once")
@@ -82,7 +82,7 @@ def _emit_all(layer: LayerImport, values: Sequence[str]) -> None:
 
 
 class _InlinedGraph:
-    """A graph that an operator runs, read in its place as often as that runs it."""
+    """A graph that an operator runs, inlined at each of its uses."""
 
     def __init__(self, layer: LayerImport, index: int) -> None:
         graphs = layer.state.file.subgraphs
@@ -95,7 +95,7 @@ class _InlinedGraph:
         self.first: ImportState | None = None
 
     def outputs(self, inputs: Sequence[str], tag: str) -> list[str]:
-        """The tensors that the graph comes to from these."""
+        """The outputs of the graph for these inputs."""
         layer, outer = self.layer, self.layer.state
         named = tuple(replace(tensor, name=f"{layer.label}/{tag}/{tensor.name}") for tensor in self.graph.tensors)
         graph = replace(self.graph, tensors=named)

@@ -17,7 +17,7 @@ from ..region import Shape
 from ..tensor import DType, Quant
 from .import_state import LayerImport
 
-# Element types that go together: x and output, weights, bias.
+# Valid combinations of element types: x and output, weights, bias.
 _TYPES = {
     (DType.FLOAT32, DType.FLOAT32): (DType.FLOAT32,),
     (DType.INT8, DType.INT8): (DType.INT32,),
@@ -28,10 +28,10 @@ _TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class _Spread:
-    """How an image was dealt out over the batch: every block-th pixel to the same image."""
+    """How SPACE_TO_BATCH distributed an image over the batch: every block-th pixel to the same image."""
 
     block: ops.Pair
-    margins: ops.Pads  # added around the image, less what is cropped from the result
+    margins: ops.Pads  # added around the image, minus what is cropped from the result
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def conv(layer: LayerImport, spread: _Spread | None = None) -> None:
     shape, depth = layer.state.builder.shape(weights.names[0]), _image(layer)[3]
     if depth % shape[3]:
         raise layer.error(f"{depth} channels do not divide into groups of {shape[3]}")
-    # LiteRT tells channels apart only where their scales differ, or where there are groups.
+    # LiteRT distinguishes channels only if their scales differ, or if there are groups.
     is_told = len(set(weights.scales)) > 1 or depth != shape[3]
     stored = _Stored(asymmetric=is_told, in_turn=is_told)
     _emit_conv(layer, layer.options(tflite.Conv2DOptions), weights, depth // shape[3], spread, stored)
@@ -78,7 +78,7 @@ def _emit_conv(
     if spread is None:
         pads = _pads(options.Padding(), (image[1], image[2]), (kh, kw), stride, dilation)
     else:
-        # A pad of one pixel in the dealt-out image is a block of pixels in the image itself. With a stride of 1 it
+        # A pad of one pixel in the distributed image is a block of pixels in the image itself. With a stride of 1 it
         # does not depend on the image's size.
         dilation = spread.block
         inner = _pads(options.Padding(), (kh, kw), (kh, kw), stride, (1, 1))
@@ -95,7 +95,7 @@ def _emit_product(
     weights: _Weights,
     stored: _Stored,
 ) -> None:
-    """The layer; where weights are stored and x is real, as LiteRT's hybrid kernels have it: x is stored first."""
+    """Adds the layer; if weights are stored and x is real, x is stored first, as in LiteRT's hybrid kernels."""
     state = layer.state
     if not weights.scales:
         layer.emit(op, [x, *weights.names])
@@ -117,7 +117,7 @@ def _emit_product(
 
 
 def space_to_batch(layer: LayerImport) -> None:
-    """TensorFlow's way to write a dilated convolution is read as one, at its BATCH_TO_SPACE_ND; else pixels move."""
+    """Reads TensorFlow's form of a dilated convolution as one, at its BATCH_TO_SPACE_ND; otherwise moves pixels."""
     state = layer.state
     block, pads = _blocks(layer, "paddings", layer.shape())
     middle = state.sole_reader(layer.outputs[0])
@@ -171,7 +171,7 @@ def batch_to_space(layer: LayerImport) -> None:
 
 
 def _blocks(layer: LayerImport, margins: str, shape: Shape) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The block along each axis after the first, and what is added or cut off before and after it."""
+    """The block along each axis after the first, and the padding or cropping before and after it."""
     block, around = layer.integers(1, "block"), layer.integers(2, margins)
     fits = 0 < len(block) < len(shape) and len(around) == 2 * len(block)
     if not fits or min(block) < 1 or min(around) < 0:
@@ -180,9 +180,9 @@ def _blocks(layer: LayerImport, margins: str, shape: Shape) -> tuple[tuple[int, 
 
 
 def _end_of_dilation(layer: LayerImport, middle: int) -> int | None:
-    """The BATCH_TO_SPACE_ND behind a convolution of dealt-out pixels that is the same one, dilated.
+    """The BATCH_TO_SPACE_ND after a convolution that makes the pair equal to a dilated one.
 
-    It is not where it has strides, nor where activations are stored as they come: each image has its own scale then.
+    Not with strides, nor with dynamic quantisation of activations: then each image has its own scale.
     """
     state, file = layer.state, layer.state.file
     operator = file.operators[middle]
@@ -199,7 +199,7 @@ def _end_of_dilation(layer: LayerImport, middle: int) -> int | None:
 
 
 def transpose_conv(layer: LayerImport) -> None:
-    """Inputs of the file: output shape, weights, x, bias. The output shape says how much is cropped."""
+    """Inputs of the file: output shape, weights, x, bias. The output shape determines the cropping."""
     options = layer.options(tflite.TransposeConvOptions)
     size = layer.integers(0, "output shape")
     weights = _weights(layer, "conv", axis=0, x=2, bias=3)
@@ -262,7 +262,7 @@ def _positive(layer: LayerImport, pair: ops.Pair, what: str) -> ops.Pair:
 
 
 def _pads(padding: int, image: ops.Pair, kernel: ops.Pair, stride: ops.Pair, dilation: ops.Pair) -> ops.Pads:
-    """TensorFlow's SAME: as many windows as strides fit, what is missing split evenly, the odd one after."""
+    """TensorFlow's SAME: ceil(size / stride) windows; missing rows are split evenly, the odd one at the end."""
     if padding != tflite.Padding.SAME:
         return (0, 0, 0, 0)
     axes = zip(image, kernel, stride, dilation, strict=True)
@@ -270,9 +270,9 @@ def _pads(padding: int, image: ops.Pair, kernel: ops.Pair, stride: ops.Pair, dil
 
 
 def _weights(layer: LayerImport, how: str, axis: int, x: int = 0, bias: int = 2, rank: int = 4) -> _Weights:
-    """Weights (output channels first; along `axis` in the file) and the bias, after a check of all the types.
+    """Weights (output channels first; along `axis` in the file) and the bias, after a check of their types.
 
-    int8 weights of a float layer stay as they are, without their scales; uint8 ones are made real.
+    int8 weights of a float layer stay stored, without their scales; uint8 ones are dequantised.
     """
     w, stored = layer.value(1, "weights"), layer.tensor(1)
     if w.ndim != rank or 0 in w.shape:

@@ -1,6 +1,6 @@
-"""Importers of what ends detectors: boxes about anchors, and which of those that overlap are kept.
+"""Importers of the last layers of detectors: box decoding and non-maximum suppression.
 
-As many boxes are given as are asked for at most; those that are missing are zeros, and how many there are is told.
+Outputs have the requested maximum number of boxes; missing ones are zeros, and the number of boxes is an output.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from ..tensor import Array, DType
 from .import_state import LayerImport
 
 FLOAT, WHOLE = DType.FLOAT32, DType.INT32
-MOST_BOXES = 4096  # that are given
+MOST_BOXES = 4096  # largest number of boxes
 _DIV, _MUL, _ADD, _SUB, _MAX = (ops.Binary(ops.BinaryKind[name]) for name in ("DIV", "MUL", "ADD", "SUB", "MAX"))
 
 
 def detection_postprocess(layer: LayerImport) -> None:
-    """SSD detectors of TensorFlow: boxes about anchors are decoded, the best class of each taken."""
+    """TensorFlow's SSD post-processing: decodes boxes relative to anchors, and takes the best class of each."""
     options = _options(layer)
     count = int(options.get("max_detections", 0))
     is_plain = not options.get("use_regular_nms", False) and options.get("max_classes_per_detection", 1) == 1
@@ -42,7 +42,7 @@ def detection_postprocess(layer: LayerImport) -> None:
     if not all(1e-6 < scale < 1e6 for scale in scales) or not all(-1e6 < limit < 1e6 for limit in limits):
         raise layer.error(f"boxes of scales {scales}, with limits {limits}")
     corners = _corners(layer, anchors, scales)
-    # Those without the background, which comes first.
+    # Without the background class, which comes first.
     cut = ops.Slice((0, 0, scores[2] - classes), (1, number, classes), (1, 1, 1))
     named = layer.inner(cut, [layer.input(1)], "named")
     best = layer.inner(ops.Reduce((2,), False, ops.ReduceKind.MAX), [named], "best")
@@ -56,7 +56,7 @@ def detection_postprocess(layer: LayerImport) -> None:
 
 
 def non_max_suppression(layer: LayerImport) -> None:
-    """Boxes that overlap a better one by as much as is said, or more, are left out."""
+    """Drops boxes that overlap a better one by at least the given amount."""
     if len(layer.operator.inputs) > 5 and layer.value(5, "sigma").any():
         raise Unsupported("scores of boxes that overlap are lowered (sigma)")
     (count,) = layer.integers(2, "number of boxes")
@@ -74,7 +74,7 @@ def non_max_suppression(layer: LayerImport) -> None:
 
 
 class _Kept:
-    """The boxes that are kept: their places, 0 for those that are missing, and what is found there."""
+    """The selected boxes: their indices, 0 for missing ones, and the gathered data."""
 
     def __init__(self, layer: LayerImport, boxes: str, scores: str, count: int, limits: tuple[float, float]) -> None:
         self.layer = layer
@@ -102,7 +102,7 @@ class _Kept:
 def _options(layer: LayerImport) -> dict[str, Any]:
     try:
         found = flexbuffers.Loads(layer.operator.custom)
-    except Exception as error:  # whatever a damaged buffer makes of it
+    except Exception as error:  # any failure caused by a damaged buffer
         raise layer.error("its options cannot be read; was the file cut short?") from error
     if not isinstance(found, dict) or not all(isinstance(value, bool | int | float) for value in found.values()):
         raise layer.error("its options are no numbers")
@@ -124,7 +124,7 @@ def _flat(layer: LayerImport, name: str, shape: tuple[int, ...]) -> str:
 
 
 def _corners(layer: LayerImport, anchors: Array, scales: list[float]) -> str:
-    """(N, 4): y, x of one corner, then of the other. Anchors, and boxes about them, have centres and sizes."""
+    """(N, 4): y, x of one corner, then of the other. Anchors and encoded boxes have centres and sizes."""
     number, width = layer.shape(0)[1:]
     boxes = _flat(layer, _real(layer, layer.input(0), "boxes"), (number, width))
 

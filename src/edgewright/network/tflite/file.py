@@ -1,7 +1,7 @@
-"""What a .tflite file says, as plain data: tensors, operators, inputs, outputs. What it means is left to others.
+"""The contents of a .tflite file as plain data: tensors, operators, inputs, outputs.
 
-The file is a flatbuffer, and nobody promises that it is a sound one: whatever the bytes, this module returns or raises
-ModelError, in time and memory bounded by the length of the file. Constants are views of the file.
+The file is a flatbuffer and may be damaged: for any bytes, this module returns or raises ModelError, in time and memory
+bounded by the length of the file. Constants are views of the file.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from ..region import Shape
 from ..tensor import MOST_ELEMENTS, Array, DType, Quant
 from .sparse import dense
 
-# What is raised when an offset leads out of the file, or a length or an option is absurd.
+# Exceptions for offsets outside the file, and absurd lengths or options.
 DAMAGE = (struct.error, IndexError, ValueError, TypeError, ArithmeticError)
 
-_MOST_PARTS = 1 << 15  # tensors or operators: far above any real model, low enough to list in seconds
-# Names, shapes and scales together: tables that overlap can claim far more than the file holds.
+_MOST_PARTS = 1 << 15  # tensors or operators: far above any real model, but quick to list
+# Total of names, shapes and scales: overlapping tables can claim far more than the file holds.
 _MOST_NUMBERS = 1 << 23
-_INDEX_COST = 15  # numbers: reading an operator's input takes longer than reading one
+_INDEX_COST = 15  # reading an operator's input takes as long as reading this many numbers
 _MOST_AXES = 8
 _MOST_SPARSE = 1 << 26  # elements of all sparse tensors, which a short file could claim
 
-_EMPTY_TABLE = struct.pack("<HHi", 4, 4, 4)  # no fields, so every option has its default
+_EMPTY_TABLE = struct.pack("<HHi", 4, 4, 4)  # no fields, so that every option has its default
 
 _DTYPES = {getattr(tflite.TensorType, dtype.name): dtype for dtype in DType}
 _TYPE_NAMES = {code: name for name, code in vars(tflite.TensorType).items() if isinstance(code, int)}
@@ -44,12 +44,12 @@ _OPERATOR_NAMES = {code: name for name, code in vars(tflite.BuiltinOperator).ite
 class FileTensor:
     name: str
     shape: Shape
-    signature: Shape  # as `shape`, with -1 where a size is left open
+    signature: Shape  # as `shape`, with -1 for open sizes
     type_name: str
     known_dtype: DType | None
     quant: Quant | None
-    data: Array | None  # the value, when it is a constant
-    special: str = ""  # what makes it no ordinary tensor ("variable", "sparse")
+    data: Array | None  # the value of a constant
+    special: str = ""  # why it is not an ordinary tensor ("variable", "sparse")
 
     @property
     def dtype(self) -> DType:
@@ -62,15 +62,15 @@ class FileTensor:
 @dataclass(frozen=True, slots=True)
 class FileOperator:
     kind: str  # TFLite's name, such as CONV_2D
-    inputs: tuple[int, ...]  # indices of tensors; -1 for an optional one that is absent
+    inputs: tuple[int, ...]  # indices of tensors; -1 for omitted optional ones
     outputs: tuple[int, ...]
-    table: Any  # the options, still in the file; None when there are none
+    table: Any  # the options, still in the file; None if there are none
     options_type: int
-    intermediates: tuple[int, ...] = ()  # tensors that it computes for itself, named for their scales
-    custom: bytes = b""  # options of an operator that is not TFLite's own
+    intermediates: tuple[int, ...] = ()  # internal tensors, listed for their scales
+    custom: bytes = b""  # options of a custom operator
 
     def options(self, schema: Any) -> Any:
-        """The options read as this class of the schema; all defaults when the file gives none or others."""
+        """The options as this class of the schema; all defaults if the file has none or others."""
         found = schema()
         wanted = getattr(tflite.BuiltinOptions, schema.__name__)
         if self.table is None or self.options_type != wanted:
@@ -86,18 +86,18 @@ class ModelFile:
     operators: tuple[FileOperator, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    subgraphs: tuple[ModelFile, ...] = ()  # the file's graphs behind the first: bodies and branches
+    subgraphs: tuple[ModelFile, ...] = ()  # the file's other graphs: bodies and branches
 
 
 CONTROL = ("CALL_ONCE", "IF", "WHILE")
 
 
 def read_bytes(path: str | Path) -> mmap.mmap:
-    """The file mapped into memory, so that weights are read only when needed."""
+    """The memory-mapped file, so that weights are read on demand."""
     try:
         with Path(path).open("rb") as stream:
             return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-    except ValueError as error:  # how mmap says that the file is empty
+    except ValueError as error:  # mmap's error for an empty file
         raise ModelError(f"'{path}' is empty") from error
     except OSError as error:
         raise InputError(f"cannot read '{path}': {error.strerror}") from error
@@ -113,7 +113,7 @@ def parse(content: bytes | mmap.mmap, name: str) -> ModelFile:
 
 @contextmanager
 def damage_named(what: str) -> Iterator[None]:
-    """Turns what a damaged file makes the accessors raise into a ModelError that begins with `what`."""
+    """Converts errors that a damaged file causes in the accessors to a ModelError that begins with `what`."""
     try:
         yield
     except (struct.error, IndexError) as error:
@@ -123,7 +123,7 @@ def damage_named(what: str) -> Iterator[None]:
 
 
 def distinct(names: Sequence[str], first: Iterable[int] = ()) -> list[str]:
-    """The names, a number added to those that another has already; those at indices `first` have the first choice."""
+    """The names, with numbers added to repeated ones; those at indices `first` keep theirs."""
     taken: dict[int, str] = {}
     used: set[str] = set()
     tried: dict[str, int] = {}
@@ -182,7 +182,7 @@ class _Parser:
             raise ValueError("its tables claim more than the file can hold")
 
     def _list(self, values: Any) -> list[Any]:
-        """A vector of numbers as a list; the accessors give the number 0 for one that is absent."""
+        """A vector of numbers as a list; the accessors return the number 0 for a missing one."""
         if isinstance(values, int):
             return []
         self._spend(len(values))
@@ -202,7 +202,7 @@ class _Parser:
         return (raw or b"").decode("utf-8", "replace")
 
     def _code(self, code: Any) -> str:
-        # The old field holds codes up to 127, the new one is absent in old files.
+        # The old field holds codes up to 127; old files lack the new one.
         builtin = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
         if builtin == tflite.BuiltinOperator.CUSTOM:
             return f"custom operator '{self._text(code.CustomCode())}'"
@@ -261,11 +261,11 @@ class _Parser:
             raise ValueError(f"its sparse tensors would have more than {_MOST_SPARSE} elements")
 
     def _raw(self, name: str, model: Any, buffer: int, buffers: int) -> Array | None:
-        """The bytes of a buffer; None where it has none."""
+        """The bytes of a buffer; None if it has none."""
         if not 0 <= buffer < buffers:
             raise ValueError(f"tensor '{name}' is kept in buffer {buffer} of {buffers}")
         table = model.Buffers(buffer)
-        if table.Offset() > 1:  # behind the flatbuffer, in files above 2 GB
+        if table.Offset() > 1:  # after the flatbuffer, in files above 2 GB
             start, stop = table.Offset(), table.Offset() + table.Size()
             if stop > len(self.content):
                 raise ValueError(f"the values of tensor '{name}' lie behind the end of the file")
@@ -285,7 +285,7 @@ class _Parser:
         return raw.view(dtype.numpy).reshape(shape)
 
     def _quant(self, name: str, shape: Shape, dtype: DType | None, quant: Any) -> Quant | None:
-        """The quantisation, where one is given; floats and indices have none."""
+        """The quantisation, if given; floats and indices have none."""
         if quant is None or dtype not in (DType.INT8, DType.UINT8, DType.INT16, DType.INT32, DType.INT64):
             return None
         scale, zero = self._list(quant.ScaleAsNumpy()), self._list(quant.ZeroPointAsNumpy())

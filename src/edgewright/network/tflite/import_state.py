@@ -1,4 +1,4 @@
-"""The network in the making while a file is read: what each tensor of the file has become, and what went wrong."""
+"""The network under construction while a TFLite file is read: names of its tensors, and collected problems."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def require_size(name: str, shape: Shape) -> None:
 
 
 def require_kernel(op: Op, tensors: Sequence[Tensor], result: Tensor) -> None:
-    """Refuses quantised layers of a type that our kernels do not compute; most of these TFLite does not run either."""
+    """Refuses quantised layers of types that our kernels do not support; TFLite does not run most of them either."""
     quantised = [tensor for tensor in (*tensors, result) if tensor.quant is not None]
     if not quantised:
         return
@@ -52,7 +52,7 @@ def require_kernel(op: Op, tensors: Sequence[Tensor], result: Tensor) -> None:
         difference_scale(op.beta if isinstance(op, Softmax) else 1.0, tensors[0])
 
 
-_MOST_FOLDED = 1 << 20  # elements; layers of constants with more are left to run
+_MOST_FOLDED = 1 << 20  # elements; larger layers of constants are left to run
 
 _FUSED = {
     tflite.ActivationFunctionType.NONE: None,
@@ -64,22 +64,22 @@ _FUSED = {
 
 @dataclass
 class Variables:
-    """What a model keeps from one call to the next, by the names that its graphs share."""
+    """Values that a model keeps from one call to the next, by the names that its graphs share."""
 
-    begun: dict[str, Array] = field(default_factory=dict)  # what CALL_ONCE assigns
-    values: dict[str, str] = field(default_factory=dict)  # the tensor that each holds by now
-    inputs: dict[str, str] = field(default_factory=dict)  # the input that holds what the call before left
+    begun: dict[str, Array] = field(default_factory=dict)  # initial values, from CALL_ONCE
+    values: dict[str, str] = field(default_factory=dict)  # the tensor that holds each one now
+    inputs: dict[str, str] = field(default_factory=dict)  # the input that holds the value of the previous call
     assigned: dict[str, int] = field(default_factory=dict)  # the file's tensor that was assigned last
-    # Where states lie in the file: those that were before the call, and those behind it.
+    # The states' tensors in the file: before the call and after it.
     origins: dict[str, Origin] = field(default_factory=dict)
 
 
-# Reads the operators of a graph; gives what is not handled, each with the names of layers.
+# Reads the operators of a graph; returns unsupported ones, each with layer names.
 ReadOperators = Callable[["ImportState"], dict[str, list[str]]]
 
 
 class ImportState:
-    """What the file's tensors are called in the network, and what is known of its operators."""
+    """The names of the file's tensors in the network, and the state of its operators."""
 
     def __init__(
         self, file: ModelFile, builder: Builder, read: ReadOperators, outer: ImportState | None = None
@@ -87,36 +87,36 @@ class ImportState:
         self.file = file
         self.builder = builder
         self.read = read
-        self.depth: int = outer.depth + 1 if outer else 0  # of loops and branches around
-        # Inside loops: what tensors were joined of along the first axis, in the network's names.
+        self.depth: int = outer.depth + 1 if outer else 0  # nesting depth of loops and branches
+        # Inside loops: the parts of joined tensors along the first axis, by network names.
         self.joined: dict[str, tuple[str, ...]] = outer.joined if outer else {}
         self.names: dict[int, str] = {}  # by index of the file's tensor, once it is in the network
         self.labels = distinct([_label(file, index) for index in range(len(file.operators))])
         self.done: set[int] = set()  # operators read as part of another
         self.spread: dict[int, tuple[int, int]] = {}  # see `convolution.space_to_batch`
         self._derived: dict[tuple[int, str], str] = {}
-        # (tensor, leading axes, asymmetric) -> it stored in eight bits as it comes, and how: see `_emit_product`
+        # (tensor, leading axes, asymmetric) -> its dynamically quantised form: see `_emit_product`
         self.dynamic: dict[tuple[str, int, bool], tuple[str, str]] = {}
         self.variables: Variables = Variables() if outer is None else outer.variables
-        self.handles: dict[int, str] = {}  # tensors that stand for variables -> the names of those
+        self.handles: dict[int, str] = {}  # tensors that represent variables -> the variables' names
         self.readers: dict[int, list[int]] = {}
         for index, operator in enumerate(file.operators):
             for tensor in dict.fromkeys(operator.inputs):
                 self.readers.setdefault(tensor, []).append(index)
 
     def take_constants(self, other: ImportState) -> None:
-        """Goes on with what another reading of the same graph has made of its constants."""
+        """Reuses the constants that another reading of the same graph made."""
         stored = {i: name for i, name in other.names.items() if other.file.tensors[i].data is not None}
         self.names.update(stored)
         self._derived = other._derived
 
     def sole_reader(self, tensor: int) -> int | None:
-        """The one operator that reads a tensor of the file; None when several do or it is an output."""
+        """The only operator that reads a tensor of the file; None if there are several or it is an output."""
         readers = self.readers.get(tensor, [])
         return readers[0] if len(readers) == 1 and tensor not in self.file.outputs else None
 
     def name_of(self, tensor: int) -> str:
-        """The network's name of a tensor of the file; a constant enters the network when first asked for."""
+        """The network's name of a tensor of the file; constants are added on first use."""
         if tensor not in self.names:
             found = self.file.tensors[tensor]
             if found.data is None:
@@ -128,7 +128,7 @@ class ImportState:
         return self.builder.constant(name, value, quant)
 
     def derived(self, tensor: int, how: str, value: Array, quant: Quant | None) -> str:
-        """A constant made from a constant of the file, added once however many layers read it."""
+        """A constant derived from a constant of the file, added once for all layers that read it."""
         if self.builder.constants.get(self.names.get(tensor, "")) is value:
             return self.names[tensor]
         if (tensor, how) not in self._derived:
@@ -138,7 +138,7 @@ class ImportState:
     def add_layer(
         self, op: Op, inputs: Sequence[str], name: str, output: str, dtype: DType, quant: Quant | None
     ) -> str:
-        """The output of a layer; the values themselves when all that it reads is constant and small."""
+        """The output of a layer; evaluated if all its inputs are constant and small."""
         shapes = [self.builder.shape(i) for i in inputs]
         for i, size in zip(inputs, shapes, strict=True):
             require_size(i, size)
@@ -155,7 +155,7 @@ class ImportState:
 
 
 class LayerImport:
-    """One operator of the file while it is read: its operands as an importer wants to see them."""
+    """One operator of the file for its importer, with its operands."""
 
     def __init__(self, state: ImportState, index: int, operator: FileOperator | None = None) -> None:
         self.state = state
@@ -167,7 +167,7 @@ class LayerImport:
     def error(self, message: str) -> ModelError:
         return ModelError(f"layer '{self.label}': {message}")
 
-    # What is read
+    # Reading
 
     def options(self, schema: Any) -> Any:
         return self.operator.options(schema)
@@ -187,7 +187,7 @@ class LayerImport:
         return self.tensor(position).shape
 
     def tensor(self, position: int = 0) -> Tensor:
-        """Shape and type of an input; a constant of the file does not enter the network by being looked at."""
+        """Shape and type of an input; does not add a constant to the network."""
         index = self.index(position)
         stored = self.state.file.tensors[index]
         if index not in self.state.names and stored.data is not None:
@@ -201,7 +201,7 @@ class LayerImport:
         return self.state.names[index] in self.state.builder.constants
 
     def value(self, position: int, what: str) -> Array:
-        """The value of an input that must be known now; `what` names it in the error."""
+        """The value of an input that must be constant; `what` names it in the error."""
         index = self.index(position)
         stored = self.state.file.tensors[index].data
         if index not in self.state.names and stored is not None:
@@ -223,7 +223,7 @@ class LayerImport:
         return axis % rank
 
     def axes(self, position: int, what: str = "axes") -> tuple[int, ...]:
-        """Axes of the first input that another input names, in order, each once."""
+        """Axes of the first input that another input names, sorted, without duplicates."""
         return tuple(sorted({self.axis(axis, len(self.shape())) for axis in self.integers(position, what)}))
 
     def result(self, position: int = 0) -> FileTensor:
@@ -231,7 +231,7 @@ class LayerImport:
             raise ModelError(f"layer '{self.label}' ({self.operator.kind}) lacks its output {position}")
         return self.state.file.tensors[self.outputs[position]]
 
-    # What is written
+    # Writing
 
     def constant(self, suffix: str, value: Array, quant: Quant | None = None) -> str:
         return self.state.add_constant(f"{self.label}/{suffix}", value, quant)
@@ -239,7 +239,7 @@ class LayerImport:
     def inner(
         self, op: Op, inputs: Sequence[str], suffix: str, dtype: DType | None = None, quant: Quant | None = None
     ) -> str:
-        """The output of a layer that the file does not have: a step on the way to one of its tensors.
+        """The output of an intermediate layer that the file does not contain.
 
         Without `dtype` it has the type and scale of the first input.
         """
@@ -249,14 +249,14 @@ class LayerImport:
         return self.state.add_layer(op, inputs, name, name, dtype, quant)
 
     def emit(self, op: Op, inputs: Sequence[str], position: int = 0) -> None:
-        """Adds the layer that writes an output of this operator, with the type the file gives it."""
+        """Adds the layer that writes an output of this operator, with the type in the file."""
         result = self.result(position)
         name = self.label if position == 0 else f"{self.label}:{position}"
         made = self.state.add_layer(op, inputs, name, result.name, result.dtype, result.quant)
         self.state.names[self.outputs[position]] = made
 
     def move(self, op: Op, inputs: Sequence[str] | None = None, position: int = 0) -> None:
-        """`emit` for an operator of one input that moves elements and computes nothing."""
+        """`emit` for an operator of one input that only moves elements."""
         self.same_type(0, position=position)
         self.emit(op, inputs or [self.input()], position)
 
@@ -290,7 +290,7 @@ def _label(file: ModelFile, index: int) -> str:
 
 
 def tidy(name: str) -> str:
-    """A tensor's name as a person would say it: of a fused layer's names, which the file joins, the first.
+    """A readable tensor name: of a fused layer's joined names, the first.
 
     >>> tidy("model/relu/Relu;model/bn/FusedBatchNormV3;model/conv/Conv2D")
     'model/relu/Relu'

@@ -1,4 +1,4 @@
-"""Which function reads which TFLite operator."""
+"""The table of functions that read TFLite operators."""
 
 from __future__ import annotations
 
@@ -100,13 +100,13 @@ IMPORTERS: dict[str, Importer] = {
     "WHILE": control.while_,
     "IF": control.if_,
     "CALL_ONCE": control.call_once,
-    # what keeps a state
+    # states
     "VAR_HANDLE": states.var_handle,
     "READ_VARIABLE": states.read_variable,
     "ASSIGN_VARIABLE": states.assign_variable,
     "SVDF": states.svdf,
     "UNIDIRECTIONAL_SEQUENCE_LSTM": recurrent.sequence_lstm,
-    # places
+    # indices
     "TRANSPOSE": rearrange.transpose,
     "CONCATENATION": rearrange.concatenation,
     "PACK": rearrange.pack,
@@ -136,7 +136,7 @@ _SIZE = "the size of its result depends on the data; convert the model without i
 _ROUNDS = "it is a layer of an old converter; convert it with unroll=True, or with TensorFlow 2.16 or later"
 _PLAIN = "it needs TensorFlow itself; convert the model with TFLITE_BUILTINS alone"
 
-# What to do about operators that are not read; those that are not listed are to be cut off.
+# Advice about unsupported operators; those not listed should be removed.
 _ADVICE: dict[str, str] = {
     "UNIQUE": _SIZE,
     **dict.fromkeys(
@@ -146,7 +146,7 @@ _ADVICE: dict[str, str] = {
 
 
 def advice(kind: str) -> str:
-    """What to do about an operator that is not read, besides cutting it off."""
+    """Advice about an unsupported operator, besides removing it."""
     if kind.startswith("custom operator 'Flex"):
         return _PLAIN
     return DESCRIBE if kind.startswith("custom operator") else _ADVICE.get(kind, "")
@@ -156,7 +156,7 @@ _CUSTOM = re.compile(r"custom operator '(.*)'", re.S)
 
 
 def importer_of(kind: str) -> Importer | None:
-    """What reads an operator: ours, or a file of the user's that describes it."""
+    """The function that reads an operator: ours, or one for a custom operator of the user's."""
     if kind in IMPORTERS:
         return IMPORTERS[kind]
     named = _CUSTOM.fullmatch(kind)

@@ -1,4 +1,4 @@
-"""Reads a TFLite model into a Network; the layers are left to `importers`, the bytes to `file`."""
+"""Reads a TFLite model as a Network; `importers` read the layers, `file` the bytes."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from .import_state import ImportState, LayerImport, require_size
 from .importers import advice, importer_of
 from .states import kept_states
 
-_NAMES_SHOWN = 4  # layers named for each thing that is not handled
+_NAMES_SHOWN = 4  # layers named for each unsupported kind
 
 
 def read_tflite(
     source: str | Path | bytes | mmap.mmap, name: str | None = None, shapes: Mapping[str, Shape] | None = None
 ) -> Network:
-    """The network in a .tflite file, or in its bytes; its numbers follow LiteRT's reference kernels.
+    """The network in a .tflite file, or in its bytes, with the arithmetic of LiteRT's reference kernels.
 
-    `shapes` sets the shapes of inputs, by name. An open batch size becomes 1, with a note; other open sizes
-    must be given. Whatever the bytes, only EdgewrightError is raised.
+    `shapes` sets the shapes of inputs, by name. An open batch size becomes 1, with a note; other open sizes must be
+    given. For any bytes, only EdgewrightError is raised.
     """
     if isinstance(source, str | Path):
         name = name or Path(source).stem
@@ -58,7 +58,7 @@ def _add_inputs(state: ImportState, shapes: Mapping[str, Shape]) -> None:
     for index in dict.fromkeys(file.inputs):
         tensor = file.tensors[index]
         if tensor.data is not None and tensor.data.size:
-            continue  # a constant that is listed as input too
+            continue  # a constant that is also listed as an input
         shape = chosen.get(index)
         if shape is None:
             shape = tensor.shape
@@ -72,7 +72,7 @@ def _add_inputs(state: ImportState, shapes: Mapping[str, Shape]) -> None:
 
 
 def _check_open(file: ModelFile, chosen: Mapping[int, Shape], title: str) -> None:
-    """An error that names every input whose sizes, besides the batch, are neither stated nor given."""
+    """Raises an error that names every input with open sizes other than the batch that were not given."""
     tensors = [file.tensors[index] for index in dict.fromkeys(file.inputs) if index not in chosen]
     found = [
         OpenInput(tensor.name, tuple(size if size > 0 else "?" for size in tensor.signature), tensor.dtype.is_float)
@@ -84,7 +84,7 @@ def _check_open(file: ModelFile, chosen: Mapping[int, Shape], title: str) -> Non
 
 
 def _index_by_name(shapes: Mapping[str, Shape], file: ModelFile) -> dict[int, Shape]:
-    """The shapes that a user gives for inputs, by the file's tensor index."""
+    """The user's shapes for inputs, by tensor index."""
     inputs = {file.tensors[index].name: index for index in file.inputs}
     if unknown := sorted(set(shapes) - set(inputs)):
         raise ModelError(f"a shape is given for {unknown}, but the model's inputs are {sorted(inputs)}")
@@ -92,10 +92,10 @@ def _index_by_name(shapes: Mapping[str, Shape], file: ModelFile) -> dict[int, Sh
 
 
 def _read_operators(state: ImportState) -> dict[str, list[str]]:
-    """Reads every operator; what is not handled is collected, so that the user sees all of it at once."""
+    """Reads every operator; unsupported ones are collected and reported together."""
     file = state.file
     problems: dict[str, list[str]] = {}
-    lost: set[int] = set()  # tensors that are not known because their operator was not read
+    lost: set[int] = set()  # tensors of operators that were not read
     for index in operator_order(file):
         operator = file.operators[index]
         if index in state.done:
@@ -131,13 +131,13 @@ def _report(model: str, problems: Mapping[str, list[str]]) -> str:
         more = f" and {len(layers) - _NAMES_SHOWN} more" if len(layers) > _NAMES_SHOWN else ""
         hint = advice(what)
         lines.append(f"  {len(layers)} x {what}: {shown}{more}" + (f"; {hint}" if hint else ""))
-    if any("," not in what and not advice(what) for what in problems):  # no reason is given, but the kind alone
+    if any("," not in what and not advice(what) for what in problems):  # kinds without a reason
         lines.append("Convert the model without it and compute it in the application.")
     return f"'{model}' uses what is not handled:\n" + "\n".join(lines)
 
 
 def operator_order(file: ModelFile) -> list[int]:
-    """Indices of the operators, each after those it reads from; as in the file where that is possible."""
+    """Indices of the operators in topological order; in the file's order if possible."""
     writer: dict[int, int] = {}
     given = set(file.inputs)
     for index, operator in enumerate(file.operators):

@@ -1,4 +1,4 @@
-"""Importers for operators that move elements: transpose, concat, slices, pads, gather, resize."""
+"""Importers of operators that move elements: transpose, concat, slices, pads, gather, resize."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..region import Region, Shape
 from ..tensor import DType
 from .import_state import LayerImport
 
-MOST_PLACES = 1 << 22  # elements that reading numbers by itself
+MOST_PLACES = 1 << 22  # elements that are indexed while reading
 
 
 def transpose(layer: LayerImport) -> None:
@@ -40,14 +40,15 @@ def concatenation(layer: LayerImport) -> None:
 
 
 def _emit_joined(layer: LayerImport, parts: list[str]) -> None:
-    """Parts joined along the first axis. Loops write one element of a list after the other, by cutting the list and
-    joining it anew: what it was made of is kept, so that the rounds before leave no copies."""
+    """Joins parts along the first axis. Loops write list elements one by one, by cutting and rejoining the list: its
+    parts are remembered, so that earlier iterations leave no copies."""
     layer.emit(ops.Concat(0), parts)
     layer.state.joined[layer.state.names[layer.outputs[0]]] = tuple(parts)
 
 
 def _joined_between(layer: LayerImport, start: int, stop: int) -> list[str] | None:
-    """The parts of the first input between two places along its first axis; constants are cut; None if others would."""
+    """The parts of the first input between two indices of its first axis; constants are cut; None if others would
+    be."""
     state, found, begin = layer.state, [], 0
     for part in state.joined.get(layer.input(), ()):
         end = begin + state.builder.shape(part)[0]
@@ -64,7 +65,7 @@ def _joined_between(layer: LayerImport, start: int, stop: int) -> list[str] | No
 
 
 def pack(layer: LayerImport) -> None:
-    """Tensors stacked along a new axis: each gets that axis, then they are joined."""
+    """Stacks tensors along a new axis: each gets that axis, then they are joined."""
     count = len(layer.operator.inputs)
     layer.same_type(*range(count))
     axis = layer.axis(layer.options(tflite.PackOptions).Axis(), len(layer.shape()) + 1)
@@ -76,7 +77,7 @@ def pack(layer: LayerImport) -> None:
 
 
 def unpack(layer: LayerImport) -> None:
-    """The reverse of `pack`: each index along the axis is a slice that loses the axis."""
+    """The reverse of `pack`: each index along the axis is a slice without that axis."""
     shape = layer.shape()
     axis = layer.axis(layer.options(tflite.UnpackOptions).Axis(), len(shape))
     if shape[axis] != len(layer.outputs):
@@ -122,7 +123,7 @@ def slice_(layer: LayerImport) -> None:
     begin, size = layer.integers(1, "begin"), layer.integers(2, "size")
     _same_rank(layer, begin, size)
     sizes = tuple(extent - b if s == -1 else s for extent, b, s in zip(shape, begin, size, strict=True))
-    if 0 in sizes and min(sizes) == 0 and layer.state.depth:  # of a list, before its first or behind its last element
+    if 0 in sizes and min(sizes) == 0 and layer.state.depth:  # of a list, before its first or after its last element
         layer.emit_constant(np.broadcast_to(np.zeros((), layer.result().dtype.numpy), sizes), layer.result().quant)
         return
     if sizes[1:] == shape[1:] and (parts := _joined_between(layer, begin[0], begin[0] + sizes[0])):
@@ -133,14 +134,14 @@ def slice_(layer: LayerImport) -> None:
 
 
 def where(layer: LayerImport) -> None:
-    """The places where a constant condition holds."""
+    """The indices at which a constant condition holds."""
     if not layer.is_constant():
         raise Unsupported("the size of its result depends on the data; use SELECT (tf.where with three arguments)")
     layer.emit_constant(np.argwhere(layer.value(0, "condition")).astype(layer.result().dtype.numpy))
 
 
 def reverse(layer: LayerImport) -> None:
-    """A slice that goes backwards."""
+    """A slice with negative steps."""
     shape = layer.shape()
     axes = {layer.axis(axis, len(shape)) for axis in layer.integers(1, "axes")}
     starts = tuple(size - 1 if i in axes else 0 for i, size in enumerate(shape))
@@ -148,7 +149,7 @@ def reverse(layer: LayerImport) -> None:
 
 
 def strided_slice(layer: LayerImport) -> None:
-    """numpy's indexing, written as bit masks: one entry for each index, not for each axis."""
+    """numpy's indexing as bit masks: one entry for each index rather than for each axis."""
     options = layer.options(tflite.StridedSliceOptions)
     begin, end, step = (layer.integers(i, what) for i, what in ((1, "begin"), (2, "end"), (3, "step")))
     if not len(begin) == len(end) == len(step):
@@ -191,7 +192,7 @@ def strided_slice(layer: LayerImport) -> None:
 
 
 def pad(layer: LayerImport) -> None:
-    """PAD fills with what stands for 0, PADV2 with its third input."""
+    """PAD fills with the zero point, PADV2 with its third input."""
     before, after = _paddings(layer)
     value = 0.0
     if layer.has(2):
@@ -244,7 +245,7 @@ def gather(layer: LayerImport) -> None:
 
 
 def _gather_one_batch(layer: LayerImport, axis: int, batches: int) -> None:
-    """Where there is one batch, its axes need not be told apart."""
+    """With a batch of 1, the batch axes can be dropped."""
     shape, index = layer.shape(), layer.tensor(1)
     rest = index.shape[batches:]
     if not 0 < batches <= min(axis, len(index.shape)) or prod(shape[:batches]) * prod(index.shape[:batches]) != 1:
@@ -255,7 +256,7 @@ def _gather_one_batch(layer: LayerImport, axis: int, batches: int) -> None:
 
 
 def gather_nd(layer: LayerImport) -> None:
-    """Elements, or blocks of them: indices are counted together, so that one axis is left to choose from."""
+    """Gathers elements or blocks: indices over several axes are combined into one."""
     shape, index = layer.shape(), layer.tensor(1)
     depth = index.shape[-1] if index.shape else 0
     if not 1 <= depth <= len(shape) or index.dtype not in (DType.INT32, DType.INT64):
@@ -273,7 +274,7 @@ def gather_nd(layer: LayerImport) -> None:
 
 
 def reverse_sequence(layer: LayerImport) -> None:
-    """The first elements of each batch in reverse order; how many is constant."""
+    """Reverses the first elements of each batch; their number is constant."""
     options, shape = layer.options(tflite.ReverseSequenceOptions), layer.shape()
     time, batch = (layer.axis(axis, len(shape)) for axis in (options.SeqDim(), options.BatchDim()))
     lengths = layer.value(1, "lengths")
@@ -291,7 +292,7 @@ def reverse_sequence(layer: LayerImport) -> None:
 
 
 def embedding_lookup(layer: LayerImport) -> None:
-    """Inputs of the file: indices, table. A quantised table with real results is made real."""
+    """Inputs of the file: indices, table. A quantised table with real results is dequantised."""
     table = layer.tensor(1)
     values = layer.input(1)
     if table.quant is not None and layer.result().dtype is DType.FLOAT32:
@@ -309,7 +310,7 @@ def blocks(layer: LayerImport, kind: type[ops.SpaceToDepth | ops.DepthToSpace]) 
 
 
 def resize(layer: LayerImport, mode: ops.ResizeMode) -> None:
-    """Nearest: the pixel that holds the place, except with aligned corners, where it is the closest one."""
+    """Nearest takes the pixel that contains the position, except with aligned corners, where it takes the closest."""
     is_nearest = mode is ops.ResizeMode.NEAREST
     options = layer.options(tflite.ResizeNearestNeighborOptions if is_nearest else tflite.ResizeBilinearOptions)
     size = layer.integers(1, "size")
@@ -319,7 +320,7 @@ def resize(layer: LayerImport, mode: ops.ResizeMode) -> None:
         raise layer.error("align_corners and half_pixel_centers exclude each other")
     coordinates, rounding = ops.Coordinates.ASYMMETRIC, ops.NearestMode.FLOOR
     if options.AlignCorners():
-        # A single row or column has no corners to align; TFLite then scales as if it had not been asked.
+        # A single row or column has no corners to align; TFLite then scales as without the option.
         coordinates, rounding = ops.Coordinates.ALIGN_CORNERS, ops.NearestMode.HALF_UP
     elif options.HalfPixelCenters():
         coordinates, rounding = ops.Coordinates.HALF_PIXEL, ops.NearestMode.HALF_UP
@@ -330,7 +331,7 @@ def resize(layer: LayerImport, mode: ops.ResizeMode) -> None:
 
 
 def _drift(op: ops.Resize, shape: Shape) -> float:
-    """How far places in fixed point lie from true ones: most at one of the ends, both being linear."""
+    """The largest error of fixed-point positions, which is at one of the ends."""
     apart = [0.0]
     for axis in range(2):
         for index in (0, op.size[axis] - 1):

@@ -1,7 +1,7 @@
-"""The importer of LSTM layers as converters before Keras 3 write them: unrolled over steps that share the weights.
+"""The importer of LSTM layers as written by converters before Keras 3: unrolled over steps that share the weights.
 
-Their states are variables, which LiteRT keeps from one call to the next; here every call begins with zeros, as after
-LiteRT's reset_all_variables.
+LiteRT keeps their states in variables from call to call; here every call begins with zeros, as after LiteRT's
+reset_all_variables.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from .control import MOST_ROUNDS
 from .import_state import LayerImport
 from .states import ONE
 
-_GATES = 4  # input, forget, cell, output: their weights, then those of the state, then biases 12 inputs on
-_PEEPHOLES, _MORE = (9, 10, 11), (16, 17, 20, 21, 22, 23)  # inputs of what is not handled
-_SUMS = Quant.of(2.0**-12)  # of gates in 16 bits
+_GATES = 4  # input, forget, cell, output: their weights, then the state's, then biases 12 inputs later
+_PEEPHOLES, _MORE = (9, 10, 11), (16, 17, 20, 21, 22, 23)  # unsupported inputs
+_SUMS = Quant.of(2.0**-12)  # of gate sums in 16 bits
 
 Step = Callable[[str, str | None, str | None, str], tuple[str, str]]  # (x, h, c, tag) -> the next h and c
 
@@ -51,7 +51,7 @@ def sequence_lstm(layer: LayerImport) -> None:
         step = _dynamic_step(layer, weights, rows, clip, bool(options.AsymmetricQuantizeInputs()))
     else:
         raise Unsupported(f"its elements are {x.dtype.value}, its weights {weights[0].dtype}")
-    # Seen as an image, of which each step is a row or a column; stored numbers count as they are.
+    # As an image with one row or column per step; stored numbers are used as they are.
     image = (*shape[:2], 1, shape[2])
     counted = None if x.quant is None else Quant.of(1.0, x.quant.zero[0])
     seen = layer.inner(Reshape(image), [layer.input()], "image", x.dtype, counted)
@@ -71,7 +71,7 @@ def sequence_lstm(layer: LayerImport) -> None:
 
 
 def _weights(layer: LayerImport, first: int, shape: Shape) -> Array:
-    """The weights of all gates, one below the other."""
+    """The weights of all gates, stacked."""
     values = [layer.value(first + i, "weights") for i in range(_GATES)]
     if any(value.shape != shape or value.dtype != values[0].dtype for value in values):
         raise layer.error(f"weights of shapes {[value.shape for value in values]}, where {shape} are due")
@@ -109,7 +109,7 @@ def _real_step(layer: LayerImport, weights: list[Array], rows: Shape, clip: floa
 
 
 def _dynamic_step(layer: LayerImport, weights: list[Array], rows: Shape, clip: float | None, asymmetric: bool) -> Step:
-    """Weights are stored, and so are the numbers that they are multiplied with, as they come."""
+    """A step with stored weights and dynamically quantised activations."""
     size = weights[1].shape[1]
     stored = [layer.constant(name, w) for name, w in zip(("input", "recurrent"), weights, strict=True)]
     scales = [layer.constant(f"scale_{i}", _scales(layer, i, size)) for i in (1, 5)]
@@ -134,7 +134,7 @@ def _dynamic_step(layer: LayerImport, weights: list[Array], rows: Shape, clip: f
 
 
 def _stored_step(layer: LayerImport, weights: list[Array], clip: float | None) -> Step:
-    """Integers throughout: gates and cell have 16 bits. Scales of products are combined in float32, as LiteRT does."""
+    """A step in integers: gates and cell have 16 bits. Scales of products are combined in float32, as in LiteRT."""
     size, x, result = weights[1].shape[1], layer.tensor(), layer.result()
     tensors = layer.state.file.tensors
     state, cell_state = (tensors[layer.index(i)].quant for i in (18, 19))
@@ -154,7 +154,7 @@ def _stored_step(layer: LayerImport, weights: list[Array], clip: float | None) -
     of_state = constants("recurrent", weights[1], 5, state.scale[0])
     bias = layer.constant("bias", _bias(layer, size, np.int32), ONE)
     counted = Quant.of(1.0, state.zero[0])
-    # What LiteRT keeps of a clip is cut off, not rounded.
+    # LiteRT truncates a clip rather than rounding it.
     clip = None if clip is None else int(clip / cell_state.scale[0]) * cell_state.scale[0]
 
     def add_layer(op: ops.Op, inputs: list[str], tag: str, quant: Quant, dtype: DType = DType.INT16) -> str:

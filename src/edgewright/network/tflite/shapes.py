@@ -1,4 +1,4 @@
-"""Importers for reshapes, and for operators that make shapes and constants: these are computed while reading."""
+"""Importers of reshapes, and of operators that compute shapes and constants while reading."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def reshape(layer: LayerImport) -> None:
         found = layer.options(tflite.ReshapeOptions).NewShapeAsNumpy()
         wanted = () if isinstance(found, int) else tuple(found.tolist())
     if wanted == (0,):
-        wanted = ()  # how old converters write a scalar
+        wanted = ()  # old converters' form of a scalar
     layer.move(Reshape(_completed(layer, wanted)))
 
 
 def _completed(layer: LayerImport, wanted: Shape) -> Shape:
-    """The new shape, its -1 replaced by what is left."""
+    """The new shape with its -1 replaced by the rest."""
     size = prod(layer.shape())
     known = prod(s for s in wanted if s != -1)
     if wanted.count(-1) > 1 or min(wanted, default=0) < -1 or known == 0:
@@ -82,5 +82,5 @@ def zeros_like(layer: LayerImport) -> None:
 
 
 def densify(layer: LayerImport) -> None:
-    """Sparse constants are ordinary ones once the file is parsed."""
+    """Sparse constants are already dense after parsing."""
     layer.emit_constant(layer.value(0, "sparse tensor"), layer.result().quant)

@@ -1,7 +1,7 @@
-"""Sparse constants of a TFLite file as ordinary arrays.
+"""Expands sparse constants of a TFLite file to ordinary arrays.
 
-The format is TACO's: axes are walked in an order of their own, each level dense or compressed (CSR), and an axis may be
-divided into blocks, which are walked as axes behind the others.
+The format is TACO's: axes are traversed in their own order, each level dense or compressed (CSR), and an axis may be
+divided into blocks, which are traversed as additional axes at the end.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _INDEX_TYPES = {
 
 
 def dense(shape: Shape, sparsity: Any, values: Array) -> Array:
-    """The array of this shape; ValueError where its description does not fit the shape or the values."""
+    """The dense array of this shape; ValueError if its description does not match the shape or the values."""
     order, blocks = (_numbers(found) for found in (sparsity.TraversalOrderAsNumpy(), sparsity.BlockMapAsNumpy()))
     rank, levels = len(shape), sparsity.DimMetadataLength()
     if levels != rank + len(blocks) or sorted(order) != list(range(levels)):
@@ -36,7 +36,7 @@ def dense(shape: Shape, sparsity: Any, values: Array) -> Array:
     if any(size < 1 or shape[axis] % size for axis, size in block.items()):
         raise ValueError(f"a sparse tensor of shape {shape} has blocks of {list(block.values())}")
     sizes = [shape[axis] // block[axis] for axis in range(rank)] + [block[axis] for axis in blocks]
-    # The place of every stored value so far: among the values, and along each level's axis.
+    # The position of every stored value so far: among the values, and along each level's axis.
     place = np.zeros(1, np.int64)
     index: dict[int, Array] = {}
     for level, axis in enumerate(order):
@@ -52,7 +52,7 @@ def dense(shape: Shape, sparsity: Any, values: Array) -> Array:
 
 
 def _walk(level: Any, place: Array, size: int, most: int) -> tuple[Array, Array, Array]:
-    """One level further: for each entry the entry it comes from, its place among entries, its index along the axis."""
+    """One level further: for each entry its parent, its position among the entries, its index along the axis."""
     if level.Format() == tflite.DimensionType.DENSE:
         if level.DenseSize() != size or len(place) * size > most:
             raise ValueError(f"a dense level of a sparse tensor has {level.DenseSize()} elements instead of {size}")

@@ -1,7 +1,7 @@
-"""Importers of what keeps a state between calls: variables, and SVDF layers.
+"""Importers of layers that keep a state between calls: variables, and SVDF layers.
 
-A state is an input of the network, which holds what was there before the call, and an output, which is what it has
-become: the caller hands the same memory to both.
+A state is an input of the network, with the value before the call, and an output, with the value after it: the caller
+passes the same memory for both.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def var_handle(layer: LayerImport) -> None:
 
 
 def read_variable(layer: LayerImport) -> None:
-    """What was assigned in this call; before that what the last call left, or what never changes."""
+    """The value assigned in this call; before an assignment, the value of the last call, or a constant."""
     name, variables, result = _variable(layer), layer.state.variables, layer.result()
     if name not in variables.values:
         if layer.state.depth:
@@ -86,7 +86,7 @@ def _is_assigned(state: ImportState, name: str) -> bool:
 def _state(
     state: ImportState, name: str, shape: Shape, dtype: DType, quant: Quant | None, origin: Origin, first: float = 0
 ) -> str:
-    """The input that holds what the call before left."""
+    """The input that holds the value of the previous call."""
     require_size(name, shape)
     made = state.builder.input(state.builder.fresh(name), shape, dtype, quant)
     state.variables.origins[made] = origin
@@ -97,7 +97,7 @@ def _state(
 
 
 def _keep(state: ImportState, before: str, after: str, origin: Origin) -> None:
-    """`after` is what becomes of the state `before`: an output of its own, which no other layer needs to know."""
+    """Makes `after` the new value of the state `before`, as a separate output."""
     tensor = state.builder.tensors[before]
     name = f"{before}_next"
     made = state.builder.layer(
@@ -108,9 +108,9 @@ def _keep(state: ImportState, before: str, after: str, origin: Origin) -> None:
 
 
 def svdf(layer: LayerImport) -> None:
-    """Each filter's value of this call joins those of the last ones; a window over time sums them up.
+    """Each filter's value of this call is appended to the last ones; a window over time sums them.
 
-    Stored integers are multiplied as LiteRT does it: both scales combined in float32, the state in 16 bits or in 8.
+    Stored integers are multiplied as in LiteRT: both scales combined in float32, the state in 16 or 8 bits.
     """
     options, x = layer.options(tflite.SVDFOptions), layer.tensor()
     rank, activation = options.Rank(), layer.fused(options.FusedActivationFunction())
@@ -134,7 +134,7 @@ def svdf(layer: LayerImport) -> None:
     if is_stored and any(quant is None or quant.is_per_channel for quant in scales):
         raise Unsupported("its scales are missing, or differ from channel to channel")
     s_x, s_f, s_t, s_s, s_y = (np.float32(quant.scale[0] if quant else 1) for quant in scales)
-    # Stored numbers count as they are; both factors go to the weights.
+    # Stored numbers are used as they are; both factors go into the weights.
     by_feature, by_time = (
         (Quant.of(float(s_x * s_f / s_s)), Quant.of(float(s_s * s_t / s_y))) if is_stored else (None, None)
     )
@@ -161,7 +161,7 @@ def svdf(layer: LayerImport) -> None:
 
 
 def _counted(quant: Quant | None) -> Quant | None:
-    """Stored integers as they are, less their zero point."""
+    """Stored integers minus their zero point."""
     return None if quant is None else Quant.of(1.0, quant.zero[0])
 
 

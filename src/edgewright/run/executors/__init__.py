@@ -1,4 +1,4 @@
-"""What runs parts: our own library, onnxruntime, torch. Each is loaded when a part asks for it, and not before."""
+"""What runs parts: native libraries, onnxruntime, torch. Each is loaded when a part needs it."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ EXECUTORS = ("native", "onnxruntime", "torch")
 
 
 class Executor(Protocol):
-    """One part as one worker runs it."""
+    """One part as run by one worker."""
 
     @property
     def memory_estimate(self) -> int:
-        """Bytes that the runtime allocates by itself, as far as it tells; 0 where everything was planned."""
+        """Bytes that the runtime allocates itself, if it reports them; 0 if everything was planned."""
         ...
 
     def run(self, inputs: Sequence[FrameSlot], outputs: Sequence[FrameSlot]) -> None:
-        """Computes one frame, from the slots of the inputs into those of the outputs."""
+        """Computes one frame, from the input slots into the output slots."""
         ...
 
     def close(self) -> None:
-        """Gives back what it holds besides memory."""
+        """Releases resources other than memory."""
         ...
 
 
 def executor_of(part: Part, folder: Path, arenas: Mapping[str, Array], threads: int) -> Executor:
-    """The executor of a part for one worker, which brings its arenas by memory."""
+    """The executor of a part for one worker, with the worker's arenas by memory."""
     built = part.built
     if built is None:
         raise InputError(f"{part.where} has not been built; give the deployment itself, or build it")

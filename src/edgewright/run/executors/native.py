@@ -1,4 +1,4 @@
-"""Our own library, called through ctypes: the code and its weights are mapped once, arenas belong to the worker."""
+"""Native libraries, called through ctypes: code and weights are mapped once, arenas belong to the worker."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ..ring import FrameSlot
 
 
 class NativePart:
-    """A run function with its arenas in place: a call gives up Python's lock while C runs."""
+    """A run function with its arenas in place; a call releases Python's lock while C runs."""
 
-    memory_estimate = 0  # all of it is in the plan
+    memory_estimate = 0  # everything is planned
 
     def __init__(self, built: BuiltPart, path: Path, arenas: Mapping[str, Array]) -> None:
         check_machine(built, path)
         try:
-            library = ctypes.CDLL(str(path))  # mapped once, however often it is asked for
+            library = ctypes.CDLL(str(path))  # mapped once for all users
             self._function = library[built.function]
         except (OSError, AttributeError) as error:
             raise InputError(f"'{path}' cannot be loaded ({error}); build the pipeline anew") from error
@@ -37,7 +37,7 @@ class NativePart:
         self._function(*self._memories, *tensors)
 
     def close(self) -> None:
-        """Ends the threads of lanes, which wait for the next frame, and lets go of the library."""
+        """Ends the lanes' threads, which wait for the next frame, and unloads the library."""
         if self._stop_lanes is not None:
             self._stop_lanes()
         if hasattr(_ctypes, "dlclose"):  # unmapped when the last part that uses it is closed
@@ -45,7 +45,7 @@ class NativePart:
 
 
 def check_machine(built: BuiltPart, path: Path) -> None:
-    """An error where the code was compiled for another instruction set, or for instructions that are not here."""
+    """Raises an error if the code was compiled for another instruction set, or for missing instructions."""
     if built.architecture != architecture():
         raise InputError(
             f"'{path}' was built for {built.architecture}, this machine is {architecture()}; build the pipeline here"

@@ -1,4 +1,4 @@
-"""A part in onnxruntime. It allocates as it likes: what it takes is an estimate, by how the process grows."""
+"""A part in onnxruntime. It allocates by itself: its memory is estimated by the growth of the process."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ..ring import FrameSlot
 
 
 def load_onnxruntime() -> Any:
-    """The module; an error that says how to get it."""
+    """The module; if it is missing, the error says how to install it."""
     return load_package("onnxruntime", "reference")
 
 
 def open_session(model: str | bytes, threads: int) -> Any:
-    """A model, by its path or its content, on so many threads."""
+    """A session for a model, by its path or content, with a number of threads."""
     runtime = load_onnxruntime()
     options = runtime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
@@ -33,17 +33,17 @@ class OnnxSession:
     """A session with as many threads as its worker has cores."""
 
     def __init__(self, part: Part, path: Path, threads: int) -> None:
-        load_onnxruntime()  # the module itself is no memory of the part
+        load_onnxruntime()  # the module itself does not count as the part's memory
         before = resident_bytes()
         try:
             self._session = open_session(str(path), threads)
-        except Exception as error:  # onnxruntime has a class of its own for every kind of failure
+        except Exception as error:  # onnxruntime has many classes of errors
             raise InputError(f"onnxruntime cannot load '{path}' for {part.where}: {error}") from error
         self.memory_estimate = max(0, resident_bytes() - before)
         self._ends, self._layouts = (part.network.inputs, part.network.outputs), part.network.layouts
 
     def close(self) -> None:
-        """A session ends with its last user."""
+        """A session is released with its last user."""
 
     def run(self, inputs: Sequence[FrameSlot], outputs: Sequence[FrameSlot]) -> None:
         feed, layouts = {}, self._layouts

@@ -1,7 +1,7 @@
-"""The operators in torch: each layer becomes a function of its inputs, made once, on tensors in our layout.
+"""The operators in torch: each layer becomes a function of its inputs, built once, on tensors in our layout.
 
-Images are handed to torch as views with channels first, which lie in memory as torch's `channels_last`: nothing is
-moved. What depends on shapes alone (indices, counts) is put on the device when the function is made.
+Images are passed to torch as channels-first views, which in memory are torch's `channels_last`: nothing is moved. What
+depends on shapes alone (indices, counts) is put on the device when the function is built.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from ...network.kernels.resize import nearest, neighbours
 from ...network.kernels.windows import tap_counts
 from ...network.tensor import Tensor
 
-TorchFunction = Callable[..., Any]  # of the layer's inputs, constants among them
+TorchFunction = Callable[..., Any]  # of the layer's inputs, including constants
 
 
 @dataclass(frozen=True)
 class TorchSite:
-    """A layer where it is computed: what a function is made from."""
+    """A layer and its context, from which its function is built."""
 
     torch: Any  # the module
     device: str
@@ -39,7 +39,7 @@ class TorchSite:
 
     @property
     def shape(self) -> Shape:
-        """Of the first input."""
+        """The shape of the first input."""
         return self.inputs[0].shape
 
     def tensor(self, value: Array) -> Any:
@@ -48,7 +48,7 @@ class TorchSite:
 
 
 def torch_refusal(network: Network, layer: Layer) -> str | None:
-    """Why torch cannot execute a layer, in a sentence; None where it can."""
+    """A sentence on why torch cannot execute a layer; None if it can."""
     kind = type(layer.op).__name__
     if type(layer.op) not in _MAKERS:
         return f"layer '{layer.name}' is a {kind}, which the torch executor lacks; let another executor have it"
@@ -62,7 +62,7 @@ def torch_refusal(network: Network, layer: Layer) -> str | None:
 
 
 def torch_function(torch: Any, device: str, network: Network, layer: Layer) -> TorchFunction:
-    """The layer as a function of torch's tensors, with the activation that is folded into it."""
+    """The layer as a function of torch tensors, including its folded activation."""
     inputs = tuple(network.tensors[name] for name in layer.inputs)
     site = TorchSite(torch, device, layer.op, inputs, network.tensors[layer.output])
     function = _MAKERS[type(layer.op)](site)
@@ -84,7 +84,7 @@ def _last(x: Any) -> Any:
 
 
 def _padding(site: TorchSite, value: float, most: tuple[int, int] | None) -> tuple[TorchFunction, tuple[int, int]]:
-    """How an image is padded, and what is left to torch's own padding, which is alike on both sides and limited."""
+    """Explicit padding of an image, and the rest left to torch's own padding, which is symmetric and limited."""
     top, left, bottom, right = site.op.pads
     is_alike = (top, left) == (bottom, right) and min(top, left) >= 0
     if is_alike and (most is None or (top <= most[0] and left <= most[1])):
@@ -143,7 +143,7 @@ def _max_pool2d(site: TorchSite) -> TorchFunction:
 
 
 def _avg_pool2d(site: TorchSite) -> TorchFunction:
-    """Sums of windows over how many taps count in each."""
+    """Sums of windows divided by the number of taps that count."""
     op, functional = site.op, site.functional
     top, left, bottom, right = op.pads
     counts = site.tensor(tap_counts(op, Region.whole(site.result.shape), site.shape[1:3]).astype(np.float32))
@@ -211,7 +211,7 @@ def _reduce(site: TorchSite) -> TorchFunction:
             x = x.abs()
         if kind in (ops.ReduceKind.L2, ops.ReduceKind.SUM_SQUARE):
             x = x.square()
-        if not op.axes:  # torch would take all
+        if not op.axes:  # torch would reduce all
             return x.sqrt() if kind is ops.ReduceKind.L2 else x
         match kind:
             case ops.ReduceKind.MEAN:
@@ -232,7 +232,7 @@ def _reduce(site: TorchSite) -> TorchFunction:
 
 
 def _slice(site: TorchSite) -> TorchFunction:
-    """Torch knows no negative steps: what they go through is cut out forwards and turned round."""
+    """Torch has no negative steps: the range is sliced forwards and flipped."""
     op = site.op
     ways = list(zip(op.starts, op.sizes, op.steps, strict=True))
     cuts = tuple(
@@ -276,7 +276,7 @@ def _depth_to_space(site: TorchSite) -> TorchFunction:
 
 
 def _resize(site: TorchSite) -> TorchFunction:
-    """By the indices and weights of the numpy kernels, found once."""
+    """By the indices and weights of the numpy kernels, computed once."""
     op, out = site.op, Region.whole(site.result.shape)
     n, rows, columns, channels = site.shape
     if op.mode is ops.ResizeMode.NEAREST:

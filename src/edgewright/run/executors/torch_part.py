@@ -1,4 +1,4 @@
-"""A part in torch: on a GPU where torch sees one, else on the worker's cores. In float32, as the file says.
+"""A part in torch, in float32: on a GPU if torch finds one, else on the worker's cores.
 
 Shapes never change, so on a GPU the part is recorded once as a CUDA graph and replayed: one launch for all its layers.
 """
@@ -22,24 +22,24 @@ from ..machine import resident_bytes
 from ..ring import FrameSlot
 from .torch_layers import torch_function, torch_refusal
 
-_LAYERS = "network.json"  # in the archive, beside the weights by their numbers
+_LAYERS = "network.json"  # in the archive, beside the numbered weights
 _WARM_UP = 2  # runs before recording, in which libraries choose their algorithms
 
 
 def load_torch(who: str) -> Any:
-    """The module, set to compute in float32 throughout; an error that says how to get it."""
+    """The module, set to full float32 precision; if it is missing, the error says how to install it."""
     try:
         import torch
     except ImportError as error:
         raise InputError(f"{who} runs in torch, which is not installed: pip install 'edgewright[gpu]'") from error
-    # Ten bits of a product are lost.
+    # Otherwise products lose ten bits.
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
     return torch
 
 
 def write_torch_part(network: Network, path: Path) -> None:
-    """The network with its weights, as `TorchPart` reads it; one that torch cannot execute is refused."""
+    """Writes the network with its weights for `TorchPart`; refuses one that torch cannot execute."""
     from ...program.codec import network_to_dict
 
     _check(network)
@@ -70,9 +70,9 @@ def _check(network: Network) -> None:
 
 
 class TorchNetwork:
-    """A network on a device, with inputs that stay where they are: `compute` reads them and leaves the outputs.
+    """A network on a device with fixed input and output tensors: `compute` reads and writes them.
 
-    To be timed it may compute the same `times` over.
+    For timing it can repeat the computation `times` times.
     """
 
     def __init__(self, torch: Any, network: Network, device: str, times: int = 1) -> None:
@@ -94,7 +94,7 @@ class TorchNetwork:
         self._graph = self._recorded() if device == "cuda" else None
 
     def compute(self) -> None:
-        """Starts the layers; on a GPU they are done when somebody reads an output, or waits for the device."""
+        """Starts the layers; on a GPU they complete when an output is read or the device is synchronised."""
         if self._graph is None:
             self._repeat()
         else:
@@ -164,4 +164,4 @@ class TorchPart:
             self._torch.from_numpy(slot.array).copy_(self._loaded.outputs[name])
 
     def close(self) -> None:
-        """Memory on the device goes with the tensors."""
+        """Device memory is freed with the tensors."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import pytest
 from onnx import numpy_helper
 
 from edgewright.errors import EdgewrightError
@@ -32,18 +33,28 @@ class NodeCase:
     atol: float
 
 
+def node_suite(without: frozenset[str]) -> list[Any]:
+    """The suite's own test cases, but for those of some modules.
+
+    The suite also looks up the source text of the functions that make them, for its documents: that takes long.
+    """
+    package = importlib.import_module("onnx.backend.test.case.node")
+    base = importlib.import_module("onnx.backend.test.case.base")
+    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
+        warnings.simplefilter("ignore")
+        patch.setattr(base, "process_snippet", lambda *_: ("", ""))
+        for module in pkgutil.iter_modules(package.__path__):
+            if module.name not in without:
+                importlib.import_module(f"{package.__name__}.{module.name}")
+    return list(package._NodeTestCases)
+
+
 @cache
 def node_cases(without: frozenset[str] = frozenset()) -> tuple[NodeCase, ...]:
     """The tests of operators we claim, but for some, in alphabetical order."""
-    package = importlib.import_module("onnx.backend.test.case.node")
-    modules = [module.name for module in pkgutil.iter_modules(package.__path__)]
     left_out = {"lppool", *(name.lower() for name in without)}  # not claimed, and slow to compute what it expects
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for name in modules:
-            if name not in left_out:
-                importlib.import_module(f"{package.__name__}.{name}")
-    cases = [_case(case) for case in package._NodeTestCases if case.data_sets and _is_claimed(case.model)]
+    suite = node_suite(frozenset(left_out))
+    cases = [_case(case) for case in suite if case.data_sets and _is_claimed(case.model)]
     return tuple(sorted((case for case in cases if case.operator not in without), key=lambda case: case.name))
 
 
