@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import platform
+import struct
 import subprocess
 import time
 from collections.abc import Iterator
@@ -10,9 +13,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 FAST_MBIT = 500
+PACKET_BYTES, SEGMENT_BYTES = 1514, 70_000  # with headers
+BURST_S = 0.0005  # of a cable's rate
 BRIDGE, NET = "ewbridge", "10.77.0."
 CGROUP_1, CGROUP_2 = Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup")
-PERIOD_US = 10_000
+PERIOD_US = 10_000  # of CPU quotas
+PERIOD_S = PERIOD_US / 1e6
+SLICE_NS = 100_000  # the shortest that Linux accepts
+SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}  # numbers of the system call, which the C library has no name for
 
 
 def run(*command: object) -> str:
@@ -50,18 +58,19 @@ def address(number: int) -> str:
 
 
 def shape(name: str, mbit: float) -> None:
-    """Gives both ends of a namespace's cable this rate."""
-    # A timer of 250 Hz must let so much through at once; from 500 Mbit/s on, segments of 64 KiB take less time
-    # of the processor than the packets that they stand for, which this machine could not send as fast.
+    """Gives both ends of a namespace's cable this rate.
+
+    What a cable lets through at once after a pause is as little as it can be, since it makes short messages faster than
+    their bytes allow. From 500 Mbit/s on, segments of 64 KiB take less time of the processor than the packets that they
+    stand for, which this machine could not send as fast.
+    """
     is_fast = mbit >= FAST_MBIT
-    burst = max(131_072 if is_fast else 15_000, int(mbit * 1e6 / 8 / 250))
+    burst = int(max(SEGMENT_BYTES if is_fast else 2 * PACKET_BYTES, mbit * 1e6 / 8 * BURST_S))
     rule = ["root", "tbf", "rate", f"{mbit}mbit", "burst", burst, "latency", "50ms"]
-    run("tc", "qdisc", "add", "dev", f"{name}h", *rule)
-    run("tc", "-n", name, "qdisc", "add", "dev", "eth0", *rule)
-    if not is_fast:
-        for end in (["ethtool", "-K", f"{name}h"], [*entered(name), "ethtool", "-K", "eth0"]):
-            with suppress(OSError):
-                run(*end, "tso", "off", "gso", "off", "gro", "off")
+    for tool, end in ((["-n", name], "eth0"), ([], f"{name}h")):
+        run("tc", *tool, "qdisc", "add", "dev", end, *rule)
+        if not is_fast:
+            run("ip", *tool, "link", "set", "dev", end, "gso_max_segs", 1)
 
 
 def clear(names: list[str]) -> None:
@@ -96,9 +105,15 @@ def quotas(names: list[str], share: float) -> Iterator[dict[str, Path]]:
                 time.sleep(0.1)
 
 
-def inside(namespace: str | None, group: Path | None) -> tuple[str, ...]:
+def core_of(number: int) -> int:
+    """The core of the device of this number: its threads use no other one, and it shares it with few."""
+    cores = sorted(os.sched_getaffinity(0))
+    return cores[number % len(cores)]
+
+
+def inside(namespace: str | None, group: Path | None, core: int) -> tuple[str, ...]:
     """What starts a process there."""
-    enter = f"echo $$ > {group}/cgroup.procs && " if group else ""
+    enter = f"echo $$ > {group}/cgroup.procs && taskset -cp {core} $$ > /dev/null && " if group else ""
     prefix = ("sh", "-c", f'{enter}exec "$@"', "sh")
     return (*prefix, *entered(namespace)) if namespace else prefix
 
@@ -108,18 +123,32 @@ def entered(namespace: str) -> tuple[str, str]:
     return "nsenter", f"--net=/run/netns/{namespace}"
 
 
-def with_quota(seconds: float, quota: float) -> float:
-    """How long these seconds of a core take that begin with a quota which nobody has used."""
-    period = PERIOD_US / 1e6
-    whole, rest = divmod(seconds, quota * period)
-    return whole * period + rest
+def run_when_woken() -> None:
+    """Makes this process, and those that it starts, run as soon as they wake, beside whatever else this machine does.
+
+    Linux grants who runs a slice of some milliseconds, which a message would wait for. Threads with short slices do not
+    wait (sched_setattr(2), since Linux 6.12; older ones ignore it).
+    """
+    attributes = struct.pack("IIQiIQQQ", 48, 0, 0, os.nice(0), 0, SLICE_NS, 0, 0)  # struct sched_attr of SCHED_OTHER
+    if number := SCHED_SETATTR.get(platform.machine()):
+        ctypes.CDLL(None).syscall(number, 0, attributes, 0)
 
 
 @contextmanager
-def a_share(group: Path | None) -> Iterator[None]:
-    """Meanwhile this process, the gateway's, has its share of a core."""
-    if group:
-        (group / "cgroup.procs").write_text(str(os.getpid()))
+def a_share(group: Path | None, core: int) -> Iterator[None]:
+    """Meanwhile this process, the gateway's, has its share of this core."""
+    if group is None:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    (group / "cgroup.procs").write_text(str(os.getpid()))
+    _use_cores({core})
     yield
-    if group:
-        (group.parent / "cgroup.procs").write_text(str(os.getpid()))
+    _use_cores(before)
+    (group.parent / "cgroup.procs").write_text(str(os.getpid()))
+
+
+def _use_cores(cores: set[int]) -> None:
+    for thread in os.listdir("/proc/self/task"):
+        with suppress(OSError):  # it has ended
+            os.sched_setaffinity(int(thread), cores)

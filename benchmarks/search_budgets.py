@@ -1,6 +1,7 @@
 """What it is worth that a search knows the RAM after streaming: budgets of RAM, against layer-by-layer pricing.
 
     python benchmarks/search_budgets.py cifar10_subset_jpg.npz [--candidates 60] [--seeds 5] [--budgets 4K 8K 16K]
+        [--plot budgets.svg]
 
 Two searches per budget and seed, alike in space, data, candidates and epochs: one prices candidates streamed, the other
 layer by layer, and neither trains what exceeds the budget. Hypervolumes are over accuracy, RAM and instructions, as
@@ -16,7 +17,7 @@ import argparse
 import io
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -24,6 +25,7 @@ from statistics import mean
 
 import numpy as np
 
+from budgets_plot import budgets_svg
 from edgewright.platform import load_board, parse_size
 from edgewright.platform.schema import parse_toml
 from edgewright.search.candidates import CnnCandidate
@@ -87,6 +89,31 @@ class Searched:
         return tuple((1 - (one.accuracy or 0.0), one.price.ram_bytes, one.price.instructions) for one in self.front)
 
 
+@dataclass(frozen=True)
+class SearchPair:
+    """Both searches under one budget with one seed, the streaming-aware one first."""
+
+    accuracy: tuple[float, float]
+    volume: tuple[float, float]
+    later: float  # the hypervolume of the layer-by-layer search, with its front priced streamed
+    refused: tuple[int, int]
+
+    def __str__(self) -> str:
+        (ours, theirs), volumes, refused = self.accuracy, self.volume, self.refused
+        return (
+            f"{ours:.2%}, {theirs:.2%} | {volumes[0]:.4f}, {volumes[1]:.4f}, {ratio_of(self):.3f}, {self.later:.4f} "
+            f"({refused[0]} and {refused[1]} refused)"
+        )
+
+
+def gain_of(row: SearchPair) -> float:
+    return row.accuracy[0] - row.accuracy[1]
+
+
+def ratio_of(row: SearchPair) -> float:
+    return row.volume[0] / row.volume[1]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
@@ -97,37 +124,53 @@ def main() -> int:
     parser.add_argument("--images", type=int, default=0, help="the first of them alone")
     parser.add_argument("--space", default="separable")
     parser.add_argument("--budgets", nargs="+", default=["4K", "8K", "16K"])
+    parser.add_argument("--plot", type=Path, help="an .svg file")
     given = parser.parse_args()
 
     workers = LocalWorkers()
+    found: dict[str, list[SearchPair]] = {budget: [] for budget in given.budgets}
     print("budget seed | best accuracy: streamed, by layers | hypervolume: streamed, by layers, ratio, streamed later")
-    is_reached = False
     with tempfile.TemporaryDirectory() as folder:
         np.savez(Path(folder, "images.npz"), **images(given.data, given.images))
-        for budget in given.budgets:
-            gains, ratios = [], []
+        for budget, rows in found.items():
             for seed in range(1, given.seeds + 1):
                 text = TASK.format(**{**vars(given), "budget": budget})
                 task = parse_toml(text, "task", SearchTask, "a search task").model_copy(update={"seed": seed})
-                data = load_data(task.data, Path(folder), seed)
-                ours, theirs = (
-                    searched(task, data, manner, Path(folder), workers) for manner in (Manner.STREAMED, Manner.WHOLE)
-                )
-                most = max(cost[2] for cost in (*ours.priced, *theirs.priced))
-                volumes = [volume(costs, parse_size(budget), most) for costs in (ours.priced, theirs.priced)]
-                later = volume(theirs.streamed, parse_size(budget), most)
-                gains.append(ours.accuracy - theirs.accuracy)
-                ratios.append(volumes[0] / volumes[1])
-                print(
-                    f"{budget:>6} {seed:>4} | {100 * ours.accuracy:.2f} %, {100 * theirs.accuracy:.2f} % | "
-                    f"{volumes[0]:.4f}, {volumes[1]:.4f}, {ratios[-1]:.3f}, {later:.4f} "
-                    f"({ours.refused} and {theirs.refused} refused)",
-                    flush=True,
-                )
-            is_reached |= mean(gains) >= ACCURACY_GAIN
-            print(f"{budget:>6} mean | {100 * mean(gains):+.2f} points | {mean(ratios):.3f} × hypervolume", flush=True)
-    print(f"{ACCURACY_GAIN * 100:g} points at one budget: {'yes' if is_reached else 'no'}")
+                rows.append(compared(task, parse_size(budget), Path(folder), workers))
+                print(f"{budget:>6} {seed:>4} | {rows[-1]}", flush=True)
+            gain, ratio = mean(map(gain_of, rows)), mean(map(ratio_of, rows))
+            print(f"{budget:>6} mean | {100 * gain:+.2f} points | {ratio:.3f} × hypervolume", flush=True)
+    gains, ratios = ([mean(map(figure, rows)) for rows in found.values()] for figure in (gain_of, ratio_of))
+    print(f"{100 * ACCURACY_GAIN:g} points at one budget: {'yes' if max(gains) >= ACCURACY_GAIN else 'no'}")
+    print(f"{VOLUME_GAIN:g} × hypervolume at one budget: {'yes' if max(ratios) >= VOLUME_GAIN else 'no'}")
+    if given.plot:
+        given.plot.write_text(plot(found))
     return 0
+
+
+def compared(task: SearchTask, budget: int, folder: Path, workers: LocalWorkers) -> SearchPair:
+    """Searches twice, priced streamed and layer by layer."""
+    data = load_data(task.data, folder, task.seed)
+    ours, theirs = (searched(task, data, manner, folder, workers) for manner in (Manner.STREAMED, Manner.WHOLE))
+    most = max(cost[2] for cost in (*ours.priced, *theirs.priced))
+    return SearchPair(
+        (ours.accuracy, theirs.accuracy),
+        (volume(ours.priced, budget, most), volume(theirs.priced, budget, most)),
+        volume(theirs.streamed, budget, most),
+        (ours.refused, theirs.refused),
+    )
+
+
+def plot(found: Mapping[str, Sequence[SearchPair]]) -> str:
+    def series(pair: Callable[[SearchPair], tuple[float, float]]) -> dict[str, dict[str, list[float]]]:
+        names = ("priced streamed", "priced layer by layer")
+        return {
+            name: {budget: [pair(row)[at] for row in rows] for budget, rows in found.items()}
+            for at, name in enumerate(names)
+        }
+
+    accuracy = series(lambda row: (100 * row.accuracy[0], 100 * row.accuracy[1]))
+    return budgets_svg([("best accuracy, %", accuracy), ("hypervolume", series(lambda row: row.volume))])
 
 
 def images(path: Path, count: int) -> dict[str, np.ndarray]:

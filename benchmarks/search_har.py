@@ -76,6 +76,7 @@ learning_rate = 4e-3
 batch = 96
 noise = 0.15
 final_epochs = 40
+distillation = 0.7
 """
 BASELINE = CnnArchitecture(
     (64, 1, 6),
@@ -204,7 +205,8 @@ def trained_epochs(task: SearchTask, data: SearchData, folder: Path, front: Desi
         return 1 + (slices(parents[0]) if parents else 0)
 
     longest = max(slices(int(point.name[1:])) for point in front.points)
-    return longest * (task.training.epochs or 1) + task.training.final_epochs
+    turns = 2 if task.training.distillation else 1
+    return longest * (task.training.epochs or 1) + turns * task.training.final_epochs
 
 
 def own_f1(point: DesignPoint, folder: Path, data: SearchData) -> float:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -49,6 +52,29 @@ def test_a_device_that_dies_or_stops_costs_no_frame_and_may_come_back(trial: Tri
     finally:
         victim.send_signal(signal.SIGCONT) if victim.poll() is None else None
         coordinator.close()
+
+
+STARTER = """
+import sys
+from pathlib import Path
+from edgewright.cluster.running.local_nodes import LocalNodes
+
+with LocalNodes(Path(sys.argv[1]), ["device2"], Path(sys.argv[2])) as nodes:
+    print(nodes.processes["device2"].pid, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_local_nodes_end_with_the_process_that_started_them(trial: Trial, tmp_path: Path):
+    pipe, arguments = subprocess.PIPE, (trial.keys, tmp_path)
+    with subprocess.Popen([sys.executable, "-c", STARTER, *arguments], stdin=pipe, stdout=pipe, text=True) as starter:
+        command_line = Path(f"/proc/{int(starter.stdout.readline())}/cmdline")
+        assert b"edgewright.cluster.node" in command_line.read_bytes()
+        starter.kill()
+    end = time.monotonic() + 20.0
+    while command_line.exists() and command_line.read_bytes():  # a process that has ended has none
+        assert time.monotonic() < end, "the node has not ended"
+        time.sleep(0.05)
 
 
 LEAN = """

@@ -55,6 +55,11 @@ class MadeUpTrainer:
         self.slices = slices  # until it is killed
         self.jobs = []
 
+    def taught_by(self, teachers, share):
+        """This trainer, with what it was asked for; jobs are still counted together."""
+        self.teachers, self.share = teachers, share
+        return self
+
     def train(self, job):
         if len(self.jobs) == self.slices:
             raise Killed

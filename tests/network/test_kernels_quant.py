@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -45,6 +44,7 @@ from edgewright.network.operators import (
 )
 from edgewright.network.region import Region
 from edgewright.network.tensor import Array, DType, Quant, Tensor
+from tests.helpers.onnx_session import onnx_session
 
 NHWC, NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
 # Round numbers, so that sums fall on ties often: where rounding rules differ, it shows.
@@ -63,12 +63,7 @@ def session(
     graph = helper.make_graph(nodes, "g", inputs, [onnx.ValueInfoProto(name="y")], tensors)
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level, options.intra_op_num_threads = 3, 1
-    if not optimised:
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    run = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    result: Array = run.run(["y"], feeds)[0]
+    result: Array = onnx_session(model, optimised).run(["y"], feeds)[0]
     return result
 
 

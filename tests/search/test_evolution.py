@@ -14,6 +14,7 @@ from edgewright.search.task import EvolutionEntry, TrainingEntry
 from tests.helpers.searching_cases import CLASSES, SHAPE, Killed, MadeUpPricer, MadeUpTrainer, search, task_of
 
 TIGHT = ("[space]", '[limits]\nram = "700"\nflash = "2K"\n[space]')
+TAUGHT = ("[space]", "[training]\ndistillation = 0.5\n[space]")
 
 
 def test_the_same_seed_gives_the_same_search(tmp_path):
@@ -25,7 +26,7 @@ def test_the_same_seed_gives_the_same_search(tmp_path):
 
 
 @pytest.mark.parametrize("kills", [(0, 9, 10, 30), (3, 35, 50, 58)])
-@pytest.mark.parametrize("change", [("", ""), TIGHT], ids=["free", "tight"])
+@pytest.mark.parametrize("change", [("", ""), TIGHT, TAUGHT], ids=["free", "tight", "taught"])
 def test_a_search_that_was_killed_goes_on_as_if_nothing_had_happened(tmp_path, kills, change):
     (tmp_path / "whole").mkdir()
     whole = search(tmp_path / "whole", task_of(*change))
@@ -68,6 +69,20 @@ def test_no_point_of_the_front_is_dominated_and_the_most_accurate_is_there(tmp_p
     for point in front:
         assert not any(dominates(other.costs(measures), point.costs(measures)) for other in candidates)
     assert max(one.accuracy for one in front) == max(best.values())
+
+
+def test_the_better_half_of_the_front_teaches_all_of_it(tmp_path):
+    trainer = MadeUpTrainer()
+    _, front, *_ = search(tmp_path, task_of(*TAUGHT), trainer)
+    last = [job for job in trainer.jobs if job.is_final]
+    assert len(last) == 2 * len(front) and trainer.share == 0.5
+    accuracies = {}  # after the first turn, by architecture
+    for job in last[: len(front)]:
+        accuracies[job.architecture.key] = MadeUpTrainer().train(job).accuracy
+    best = sorted(accuracies, key=lambda key: -accuracies[key])[: (len(front) + 1) // 2]
+    assert {architecture.key for architecture, _ in trainer.teachers} == set(best)
+    for job in last[len(front) :]:  # goes on from the first turn
+        assert job.ancestors[0][1]["classes.bias"][0] > 3
 
 
 def test_children_inherit_the_weights_of_their_parents(tmp_path):

@@ -63,6 +63,18 @@ def test_slices_of_training_add_up_and_repeat_exactly():
     assert untouched.accuracy == final.accuracy
 
 
+def test_networks_learn_from_teachers_in_place_of_labels():
+    """Where labels are wrong, a network learns from teachers alone."""
+    pytest.importorskip("torch", reason="PyTorch is an extra")
+    own = trainer(final_epochs=30)
+    teacher = own.train(TrainingJob(PARENT, (), 5, is_final=True))
+    wrong = replace(own.data, train=replace(own.data.train, y=np.roll(own.data.train.y, 1)))
+    taught = replace(own, data=wrong).taught_by([(PARENT, teacher.state)], 1.0)
+    first, again = (taught.train(TrainingJob(PARENT, (), 6, is_final=True)) for _ in range(2))
+    assert teacher.accuracy > 0.7 and first.accuracy > 0.7 and first.accuracy == again.accuracy
+    assert replace(own, data=wrong).train(TrainingJob(PARENT, (), 6, is_final=True)).accuracy < 0.3
+
+
 def test_noise_and_balanced_classes_change_the_result():
     pytest.importorskip("torch", reason="PyTorch is an extra")
     plain, noisy, balanced = (

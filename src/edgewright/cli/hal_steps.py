@@ -156,7 +156,7 @@ def run(asked: HalOptions) -> None:
     else:
         _print(made, asked, list(files))
     if found is not None and not is_sound:
-        raise EdgewrightError(_unsound(found, asked.excluded))
+        raise EdgewrightError(_unsound(found, analysis, asked.excluded))
 
 
 def _check_excluded(analysis: Analysis, excluded: Mapping[str, str]) -> None:
@@ -165,17 +165,23 @@ def _check_excluded(analysis: Analysis, excluded: Mapping[str, str]) -> None:
         raise InputError(f"--exclude {missing[0]}: the driver has no such function; it has {', '.join(sorted(known))}")
 
 
-def _unsound(found: Verification, excluded: Mapping[str, str]) -> str:
+def _unsound(found: Verification, analysis: Analysis, excluded: Mapping[str, str]) -> str:
     if found.differences:
         return "the generated code does not do what the source says; nothing was written"
     unproven = found.unproven(excluded)
-    told = "; ".join(f"'{one.function}': {one.reason}" for one in unproven[:NAMED])
+    told = "; ".join(_located(analysis, one.function, f"'{one.function}': {one.reason}") for one in unproven[:NAMED])
     more = f" and {len(unproven) - NAMED} more" if len(unproven) > NAMED else ""
     what = "nothing was compared" if found.is_empty else f"{text.plural(len(unproven), 'function')} not compared"
     return (
         f"{what}; nothing was written. {told}{more}. Give functions parameters that are numbers, pointers or groups, "
         f"or say why one need not be compared: --exclude {unproven[0].function}='tested on the board'"
     )
+
+
+def _located(analysis: Analysis, function: str, what: object) -> str:
+    """A remark on a function of the driver behind the function's place in the source."""
+    places = {one.name: f"{one.place}: " for one in analysis.functions}
+    return f"{places.get(function, '')}{what}"
 
 
 def _show_refused(error: Refused | NotC, as_json: bool) -> None:
@@ -335,7 +341,9 @@ def _print(made: HalResult, asked: HalOptions, written: Sequence[Path]) -> None:
                 f"not compared: {shown(one.function)}, {shown(one.reason + why)}", style="yellow", soft_wrap=True
             )
         for difference in made.verification.differences:
-            console.print(shown(difference), style="red")
+            console.print(
+                shown(_located(made.design.analysis, difference.function, difference)), style="red", soft_wrap=True
+            )
     elif made.unverified:
         console.print(f"not verified: {shown(made.unverified)}", style="yellow")
     if made.comparison:

@@ -7,20 +7,20 @@ and the time. It is counted as if all devices of a group computed a segment, and
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ..network import DType, Network, Region
+from ..network import Network
 from ..program.weights import run_time_constants
 from .devices import Cluster, Port
-from .division import Division, DivisionSegment, pipeline_stages
+from .division import Division, pipeline_stages
 from .pacing import StageStep, shared_period
-from .sketch import SUM_BYTES, PartSketch, Sketcher, TensorKey
+from .rounds import STAGE_SLOTS, Exchange, Place, RoundReader, Rounds
+from .sketch import Sketcher, TensorKey
 
 STEEPNESS = 12  # of the mean of memory over time
-STAGE_SLOTS = 2  # of what passes from one pipeline stage to the next: one is filled while the other is read
 
 
 @dataclass(frozen=True)
@@ -50,55 +50,6 @@ class DivisionCost:
         return max(self.port_bytes.values(), default=0)
 
 
-Place = tuple[DivisionSegment, int]  # a segment, and the round of its parts
-
-
-@dataclass(frozen=True, slots=True)
-class RoundCosts:
-    """What the parts of a round cost by themselves, by device, and what they read and give between them."""
-
-    seconds: Mapping[str, float]
-    weights: Mapping[str, int]
-    inner: Mapping[str, int]
-    reads: tuple[TensorKey, ...]
-    gives: tuple[TensorKey, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PartFlow:
-    """A region that one part gives another; `held` is the whole that the source has of it."""
-
-    key: TensorKey
-    held: Region
-    region: Region
-    source: str  # a device
-    target: str
-
-    @property
-    def carried(self) -> Region:
-        """What the FIFO carries: on one device readers look into the whole."""
-        return self.held if self.source == self.target else self.region
-
-
-@dataclass(frozen=True, slots=True)
-class RoundReader:
-    """A round that reads what another makes: so many rounds later, in the same pipeline stage or not."""
-
-    place: Place
-    distance: int
-    is_inside: bool
-
-
-@dataclass
-class Exchange:
-    """What is kept and sent because of the tensors that one round makes."""
-
-    lives: Counter[tuple[str, int]] = field(default_factory=Counter)  # bytes by device and rounds that they are kept
-    kept: Counter[str] = field(default_factory=Counter)  # bytes by device that are kept all the time
-    inside: Counter[Port] = field(default_factory=Counter)  # bytes sent before the stage goes on
-    passed: Counter[Port] = field(default_factory=Counter)  # bytes sent to other stages, and results
-
-
 class DivisionCosts:
     """Costs of divisions of one network on one cluster.
 
@@ -111,8 +62,7 @@ class DivisionCosts:
         self.network, self.cluster, self.wire_share = network, cluster, wire_share
         self.sketcher = sketcher or Sketcher(network, cluster)
         self.margins: Mapping[str, tuple[int, int]] = {}  # by device: bytes of weights, and others, to be added
-        self._exchanges: dict[tuple[Place | None, tuple[RoundReader, ...]], Exchange] = {}
-        self._rounds: dict[Place, RoundCosts] = {}
+        self.rounds = Rounds(network, cluster, self.sketcher, wire_share)
 
     @cached_property
     def frame_bytes(self) -> int:
@@ -135,7 +85,7 @@ class DivisionCosts:
         return {self.cluster.gateway: self.frame_bytes * len(pipeline_stages(division))}
 
     def with_margins(self, margins: Mapping[str, tuple[int, int]]) -> DivisionCosts:
-        """The costs with so many bytes more on each device: of weights, and of everything else."""
+        """The costs with more bytes on each device: of weights, and of everything else."""
         made = copy(self)
         made.margins = margins
         return made
@@ -154,97 +104,6 @@ class DivisionCosts:
         made = DivisionCosts(self.network, self.cluster, self.wire_share, self.sketcher.with_shares(even))
         return made.with_margins(self.margins)
 
-    def parts(self, place: Place) -> tuple[PartSketch, ...]:
-        sketch = self.sketcher.sketch(place[0])
-        assert sketch is not None
-        return sketch[place[1]]
-
-    def round(self, place: Place) -> RoundCosts:
-        if place not in self._rounds:
-            rates, parts = self.cluster.device_named, self.parts(place)
-            self._rounds[place] = RoundCosts(
-                {part.device: part.work / rates[part.device].macs_per_second for part in parts},
-                {part.device: part.weights_bytes for part in parts},
-                {part.device: part.inner_bytes for part in parts},
-                tuple(dict.fromkeys(key for part in parts for key in part.reads)),
-                tuple(dict.fromkeys(key for part in parts for key in part.gives)),
-            )
-        return self._rounds[place]
-
-    def exchange(self, source: Place | None, readers: tuple[RoundReader, ...]) -> Exchange:
-        """What follows from one round's tensors, or from the frame that comes from outside (None)."""
-        key = source, readers
-        if key not in self._exchanges:
-            self._exchanges[key] = self._exchanged(source, readers)
-        return self._exchanges[key]
-
-    def _exchanged(self, source: Place | None, readers: tuple[RoundReader, ...]) -> Exchange:
-        found = Exchange()
-        lives: dict[tuple[str, TensorKey, Region, str], tuple[int, int]] = {}  # bytes, and rounds that they are kept
-        ways: dict[tuple[str, TensorKey, Region, str], tuple[PartFlow, bool]] = {}  # to whom, and whether a stage waits
-
-        def keep(device: str, flow: PartFlow, rounds: int) -> None:
-            item = device, flow.key, flow.carried, flow.source
-            lives[item] = self.region_bytes(flow.key, flow.carried), max(lives.get(item, (0, 0))[1], rounds)
-
-        crossing: dict[tuple[str, TensorKey, Region, str], int] = {}
-        for reader in readers:
-            for flow in self.flows(source, reader.place):
-                is_near = flow.source == flow.target and source is not None
-                sides = (flow.target,) if source is None else tuple({flow.source, flow.target})
-                for device in sides:
-                    if reader.is_inside:
-                        keep(device, flow, reader.distance if is_near or device == flow.target else 1)
-                    else:
-                        item = device, flow.key, flow.carried, flow.source
-                        crossing[item] = STAGE_SLOTS * self.region_bytes(flow.key, flow.carried)
-                if flow.source != flow.target:
-                    way = flow.source, flow.key, flow.carried, flow.target
-                    is_inside = reader.is_inside or (way in ways and ways[way][1])
-                    ways[way] = flow, is_inside
-        for flow in self._results(source) if source is not None else ():
-            keep(flow.source, flow, 1)
-            if flow.source != flow.target:
-                ways.setdefault((flow.source, flow.key, flow.carried, flow.target), (flow, False))
-        for item, (size, rounds) in lives.items():
-            if item not in crossing:
-                found.lives[item[0], rounds] += size
-        for (device, *_), size in crossing.items():
-            found.kept[device] += size
-        for flow, is_inside in ways.values():
-            self._send(flow, found.inside if is_inside else found.passed)
-        return found
-
-    def _results(self, source: Place) -> Iterator[PartFlow]:
-        """What goes to the gateway as a result."""
-        for part in self.parts(source):
-            for key, held in part.gives.items():
-                if key[0] in self.network.outputs and key[1] is None:
-                    yield PartFlow(key, held, held, part.device, self.cluster.gateway)
-
-    def _send(self, flow: PartFlow, sent: Counter[Port]) -> None:
-        size = self.region_bytes(flow.key, flow.region)
-        if self.network.tensors[flow.key[0]].dtype is DType.FLOAT32 and flow.key[1] is None:
-            size = round(size * self.wire_share)
-        for port in self.cluster.route(flow.source, flow.target):
-            sent[port] += size
-
-    def flows(self, source: Place | None, reader: Place) -> Iterator[PartFlow]:
-        """What one round's parts, or the gateway, give those of another."""
-        for part in self.parts(reader):
-            for key, wanted in part.reads.items():
-                if source is None:
-                    if key[1] is None and key[0] in self.network.inputs:
-                        yield PartFlow(key, wanted, wanted, self.cluster.gateway, part.device)
-                    continue
-                for giver in self.parts(source):
-                    held = giver.gives.get(key)
-                    if held is not None and not (inside := held & wanted).is_empty:
-                        yield PartFlow(key, held, inside, giver.device, part.device)
-
-    def region_bytes(self, key: TensorKey, region: Region) -> int:
-        return region.size * (SUM_BYTES if key[1] is not None else self.network.tensors[key[0]].dtype.bytes)
-
 
 class _Costing:
     """One division on its way to its costs. A round is a segment's parts; sums and their finish are two."""
@@ -260,7 +119,7 @@ class _Costing:
                     self.rounds.append((plain, number))
                     self.stage_of.append(stage)
         self.stages = self.stage_of[-1] + 1
-        self.alone = [costs.round(place) for place in self.rounds]
+        self.alone = [costs.rounds.costs(place) for place in self.rounds]
 
     def cost(self) -> DivisionCost:
         exchanges = self._exchanges()
@@ -326,7 +185,7 @@ class _Costing:
                     readers[0][number] = None
             makers.update(dict.fromkeys(each.gives, number))
         return [
-            costs.exchange(
+            costs.rounds.exchange(
                 self.rounds[source - 1] if source else None,
                 tuple(self._reader(source - 1, number) for number in numbers),
             )

@@ -18,9 +18,10 @@ from ..program.deployment import OUTSIDE, Deployment, Fifo, Prediction, Relation
 from ..program.deployment_check import checked_deployment
 from ..program.deployment_memory import WEIGHTS, memory_predictions
 from ..program.selection import Packed, packed_bytes
-from .costs import STAGE_SLOTS, DivisionCosts
+from .costs import DivisionCosts
 from .devices import Cluster
 from .division import Division, pipeline_stages
+from .rounds import STAGE_SLOTS
 from .sketch import PartSketch
 from .slots import SlotLayout
 

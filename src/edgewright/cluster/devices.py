@@ -143,7 +143,7 @@ def equal_devices(
     ram_bytes: int | None = None,
     watts: tuple[float, float] = PI4_WATTS,
 ) -> Cluster:
-    """So many devices of one kind, each with a full-duplex cable to one switch; frames come in at the first."""
+    """Equal devices, each with a full-duplex cable to one switch; frames come in at the first."""
     names = [f"device{number}" for number in range(1, count + 1)]
     devices = tuple(ClusterDevice(name, macs_per_second, ram_bytes, None, *watts) for name in names)
     links = tuple(

@@ -61,7 +61,7 @@ def channel_regions(shape: Sequence[int], shares: Sequence[float]) -> list[Regio
 
 
 def tile_regions(shape: Sequence[int], count: int) -> list[Region]:
-    """A grid of so many tiles, as square as they can be (DeepThings)."""
+    """A grid of `count` tiles that is as square as possible (DeepThings)."""
     if len(shape) < 4:
         return row_regions(shape, [1 / count] * count)
     rows = max(n for n in range(1, int(count**0.5) + 1) if count % n == 0)

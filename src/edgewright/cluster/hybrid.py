@@ -29,7 +29,7 @@ EFFORT = 600  # divisions looked at, or more in small networks
 UNIT_EFFORT = 16_000  # units of all divisions looked at
 START_EFFORT = 200  # for each family
 LIMITED_EFFORT = 10_000  # where times are limited
-EVENED = 3  # times that channels are divided anew
+EVENED = 3  # times that channels are divided again
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +344,7 @@ def _rotated(devices: tuple[str, ...], by: int) -> tuple[str, ...]:
 
 
 def _even_ends(values: Sequence[float], count: int) -> list[int]:
-    """Where to cut a row of values into so many runs with about the same sum."""
+    """Where to cut a row of values into runs of about the same sum."""
     sums = list(accumulate(values))
     ends = [1 + min(range(len(sums)), key=lambda i: abs(sums[i] - sums[-1] * part / count)) for part in range(1, count)]
     return [*ends, len(values)]

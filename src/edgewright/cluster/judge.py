@@ -1,8 +1,8 @@
 """The judge of cluster deployments: parts run on bytes of their device's memory, in a random order that could happen.
 
 Transfers, parts and the outside world take turns at random, each in two steps: what it writes is spoilt when it begins
-and there when it ends. Slots are read at the addresses of the layout, so whoever overwrites what another still needs is
-found out, by name. It knows nothing of how slots were laid out or divisions found.
+and valid when it ends. Slots are read at the addresses of the layout, so a part that overwrites what another still
+needs is named. The judge shares no code with the layout of slots or the search for divisions.
 """
 
 from __future__ import annotations

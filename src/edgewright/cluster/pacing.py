@@ -26,7 +26,7 @@ class StageStep:
 
 
 def shared_period(stages: Sequence[Sequence[StageStep]], slots: int) -> float:
-    """Seconds from frame to frame; so many frames fit between a stage and the next."""
+    """Seconds from frame to frame, with this number of slots between two stages."""
     return _Pacing(_merged(stages), slots).period(len(stages) + FRAMES)
 
 

@@ -250,7 +250,7 @@ def port_row(port: Resource) -> str:
 
 
 def _arriving(timed: TimedDeployment, every_s: float, under_way: int | None) -> Graph:
-    """The graph in which a frame takes so long to arrive, and waits while so many others are under way."""
+    """The graph with `every_s` between two frames that arrive, and at most `under_way` frames under way."""
     source, sink = timed.ends
     every, graph = exact_time(every_s), timed.graph
     actors = (
@@ -264,7 +264,7 @@ def _arriving(timed: TimedDeployment, every_s: float, under_way: int | None) -> 
 
 
 def _firings(timed: TimedDeployment, frames: int) -> Mapping[str, int]:
-    """How often each actor fires for so many frames."""
+    """How often each actor fires for this number of frames."""
     whole, rest = divmod(frames, timed.iteration_frames)
     return {name: whole * len(each) + sum(frame < rest for frame in each) for name, each in timed.frames.items()}
 

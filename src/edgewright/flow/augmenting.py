@@ -17,12 +17,12 @@ from ..search.workers import LocalWorkers
 from .manners import price_manner
 
 PLANS = "plans"  # the folder beside the front
-Told = Callable[[int, int], None]  # how many networks are done, of how many
+Told = Callable[[int, int], None]  # networks done, networks in all
 
 
 @dataclass(frozen=True)
 class AugmentedNetwork:
-    """A network's points: one for each manner that fits and differs from those before it."""
+    """A network's points: one for each manner that fits the board and costs something else than those before it."""
 
     points: tuple[DesignPoint, ...]
     plans: dict[str, str]  # by the file's path
@@ -69,7 +69,7 @@ def augment(
     for index, result in LocalWorkers(workers).map(augmented, board[0], jobs):
         found[index] = result
         told(len(found), len(jobs))
-    results = [found[index] for index in range(len(jobs))]  # whoever was first
+    results = [found[index] for index in range(len(jobs))]  # in the order of the front
     points = tuple(point for result in results for point in result.points)
     left_out = tuple(why for result in results for why in result.left_out)
     if not points:
@@ -79,7 +79,7 @@ def augment(
 
 
 def _first(point: DesignPoint, manners: Sequence[Manner]) -> tuple[Manner, ...]:
-    """The manners, the point's own first: of equal ones it is that which stays."""
+    """The manners, the point's own first: of manners with equal prices, the first one stays."""
     return tuple(sorted(manners, key=lambda manner: manner.value != point.manner))
 
 
@@ -139,5 +139,5 @@ def plan_path(point: DesignPoint) -> str | None:
 
 
 def _file_name(name: str, number: int) -> str:
-    """A name for a file that is unique, whatever the point is called."""
+    """A unique file name; points may have any names."""
     return f"{number:03}-" + re.sub(r"[^A-Za-z0-9_-]", "_", name)[:60]

@@ -9,13 +9,13 @@ from math import prod
 from ..network import Layer, Network, Tensor
 from ..network import operators as ops
 
-# Operators whose output has the channels of their inputs, whatever these channels are.
+# Operators that keep the channels of their inputs.
 PASSING = (*ops.ACTIVATIONS, ops.MaxPool2d, ops.AvgPool2d, ops.Resize, ops.Binary, ops.BatchNorm, ops.PRelu)
 
 
 @dataclass(frozen=True)
 class ChannelGroups:
-    """The groups of channels of all tensors: the last axis of each is channels of one group, perhaps several times."""
+    """The group of each tensor: its last axis holds the channels of that group, perhaps several times."""
 
     roots: Mapping[str, str]  # of each tensor: the tensor that names its group
     channels: Mapping[str, int]  # of each group
@@ -40,7 +40,7 @@ def has_channelwise_weights(layer: Layer, network: Network) -> bool:
 
 
 class _GroupDraft:
-    """Union-find over tensors that are no constants."""
+    """Union-find over the tensors that are not constants."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -92,18 +92,18 @@ class _GroupDraft:
                 self.fixed.update((*values, layer.output))
 
     def _owns(self, layer: Layer) -> bool:
-        """Whether its weights are constants that no other layer reads."""
+        """Whether the layer's weights are constants that no other layer reads."""
         weights = layer.inputs[1:]
         readers = [other for other in self.network.layers if set(weights) & set(other.inputs)]
         return all(name in self.network.constants for name in weights) and len(readers) == 1
 
     def _is_spatial(self, source: str, axes: tuple[int, ...]) -> bool:
-        """Whether channels stay what they are: the mean of height and width."""
+        """Whether a mean leaves the axis of channels as it is."""
         rank = len(self.network.tensors[source].shape)
         return all(axis % rank != rank - 1 for axis in axes)
 
     def _is_flattening(self, source: str, output: str) -> bool:
-        """Whether pixels follow each other, each with its channels."""
+        """Whether a reshape flattens pixels and keeps the channels of each together."""
         before, after = (self.network.tensors[name].shape for name in (source, output))
         return bool(before and after) and after[-1] % before[-1] == 0 and prod(before[:1]) == prod(after[:1])
 

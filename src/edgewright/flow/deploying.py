@@ -29,7 +29,7 @@ BOARD_FILE = "board.toml"
 
 
 def kind_of(file: FlowFile, points: Sequence[DesignPoint]) -> ApplicationKind:
-    """What is made of the points: one point alone is compiled, since it can neither switch nor share."""
+    """The kind of application: a single point is compiled alone, since it can neither switch nor share memory."""
     if file.application is ApplicationKind.NONE or len({one.name for one in points}) > 1:
         return file.application
     return ApplicationKind.COMPILE
@@ -95,7 +95,7 @@ def write_libraries(
 
 
 def write_firmware(application: Path, folder: Path, kind: ApplicationKind, verify: bool) -> dict[str, Any]:
-    """The application compiled, and verified unless `verify` is False; what is known about the result."""
+    """Compiles the application, verifies it if `verify` is set, and returns its figures."""
     if kind is ApplicationKind.ADAPT:
         adaptive = load_adaptive(application)
         compiled = compile_switching(SwitchingApplication(adaptive, adaptive.file.adapt.policy), verify)

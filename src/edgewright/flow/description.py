@@ -1,4 +1,4 @@
-"""The file of a design flow: where design points come from, what is selected among them, what is made of that."""
+"""The file of a design flow: the source of its design points, the selections among them, and the application."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ THING = "a design flow"
 
 
 class ApplicationKind(Enum):
-    """What is made of the selected points."""
+    """The application that the selected points become."""
 
     ADAPT = "adapt"  # scenarios that switch at run time
     APP = "app"  # several networks in one memory
@@ -32,7 +32,7 @@ class ApplicationKind(Enum):
 
 
 class ShrinkEntry(Entry):
-    """The [shrink] table: narrower versions of a model that was brought."""
+    """The [shrink] table: narrower versions of the user's model."""
 
     shares: tuple[Annotated[float, Field(strict=True, gt=0, le=1)], ...] = Field(
         default=(1.0, 0.75, 0.5, 0.35, 0.25),
@@ -116,7 +116,7 @@ class FlowFile(Entry):
         return self
 
     def _problems(self) -> Iterator[tuple[str, str]]:
-        """What no single field can tell: (key, what is wrong)."""
+        """Rules between fields that are broken, as (key, problem)."""
         sources = [key for key in ("task", "front", "model") if getattr(self, key) is not None]
         if not sources:
             yield "task", "is missing; expected task, front or model: where design points come from"
@@ -156,7 +156,7 @@ class FlowFile(Entry):
             )
 
     def _adaptive_problems(self) -> Iterator[tuple[str, str]]:
-        """What is wrong with scenarios and rules, said before the search and not after."""
+        """Problems of scenarios and rules, so that they are found before the search and not after it."""
         if len(self.selections) < 2:
             yield (
                 "selection",

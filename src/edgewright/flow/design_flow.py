@@ -33,7 +33,7 @@ Told = Callable[[str], None]  # what the flow is doing
 
 @dataclass(frozen=True)
 class FlowSelection:
-    """What was selected for one requirement set, among all points and among those that the search knew."""
+    """The point selected for one requirement set, and the one that would be without augmented points."""
 
     entry: SelectionEntry
     choice: PointChoice
@@ -45,7 +45,7 @@ class FlowSelection:
 
     @property
     def is_better(self) -> bool:
-        """Whether augmented points led to another choice, which then ranks before the old one."""
+        """Whether augmented points led to another, better choice."""
         return self.before is None or self.before.best.name != self.point.name
 
     def to_dict(self) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class FlowSelection:
 
 @dataclass
 class FlowOutcome:
-    """What a flow came to, stage by stage."""
+    """The results of a flow, stage by stage."""
 
     file: FlowFile
     board: str
@@ -67,15 +67,15 @@ class FlowOutcome:
     points: DesignFront
     augmented: DesignFront
     left_out: tuple[str, ...]
-    notes: tuple[str, ...]  # what it cost to get the points
+    notes: tuple[str, ...]  # about the points, such as the accuracy of each width
     selections: tuple[FlowSelection, ...]
     kind: ApplicationKind
     firmware: dict[str, Any] | None = None
-    reused: list[str] = field(default_factory=list)  # stages whose results were there
+    reused: list[str] = field(default_factory=list)  # stages whose results an earlier run left
 
     @property
     def sentence(self) -> str:
-        """What the firmware is and how far it was checked, for people."""
+        """A sentence about the firmware and how it was verified."""
         if self.firmware is None:
             return "nothing was compiled"
         if "sentence" in self.firmware:
@@ -114,7 +114,7 @@ class DesignFlow:
         self._reused: list[str] = []
 
     def run(self, verify: bool = True) -> FlowOutcome:
-        """All stages; those whose results are there are not run again."""
+        """Runs all stages but those whose results an earlier run left."""
         board_name = self._known_board()
         with self.stages.locked():
             points = self._points(board_name)
@@ -143,7 +143,7 @@ class DesignFlow:
     # Checks before any work
 
     def _known_board(self) -> str | None:
-        """The board that the file names, as a path from here where it is a file."""
+        """The board that the file names; the path of a board file is seen from the working directory."""
         name = self.file.board
         if name is None:
             return None
@@ -171,7 +171,7 @@ class DesignFlow:
     # Stages
 
     def _points(self, board_name: str | None) -> DesignFront:
-        """The front to start from."""
+        """The front that the flow starts from."""
         source = self._source(board_name)
 
         def write(folder: Path) -> None:
@@ -239,7 +239,7 @@ class DesignFlow:
         return [key_of((folder / path).read_bytes()) for path in sorted({one.model for one in points.points})]
 
     def _selected(self, augmented: DesignFront, points: DesignFront) -> tuple[FlowSelection, ...]:
-        """A point for each requirement set. It takes no time, so that it is done again each time."""
+        """A point for each requirement set, selected again in each run, since that takes no time."""
         own = {point.name: point.manner for point in points.points}
         known = [point for point in augmented.points if point.manner == own.get(network_of(point))]
         selections = tuple(self._selection(one, augmented, known) for one in self.file.selections)
@@ -298,7 +298,7 @@ class DesignFlow:
 
 
 def network_of(point: DesignPoint) -> str:
-    """The name of the point that an augmented one was made of."""
+    """The name of the point that an augmented point comes from."""
     return point.name.removesuffix(f"-{point.manner}")
 
 

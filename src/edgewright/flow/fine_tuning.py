@@ -1,4 +1,4 @@
-"""Training of a network that lost channels, in PyTorch: on the outputs of the network that it was, and on labels."""
+"""Fine-tuning of a narrowed network in PyTorch, towards the outputs of the original network and the labels."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def fine_tune(
     learning_rate: float,
     seed: int,
 ) -> Network:
-    """The network after training towards `targets`, the outputs of the wide network, and the labels where there are.
+    """The network after training towards `targets`, the outputs of the original network, and the labels, if any.
 
-    On one thread, in the order that the seed gives, so that the same data give the same weights.
+    It trains on one thread, in an order that the seed decides: the same data give the same weights.
     """
     torch = torch_for_training()
     for layer in network.layers:
@@ -87,7 +87,7 @@ def fine_tune(
 
 
 def _scale(weights: Any) -> float:
-    """How large a layer's weights are: steps are shares of that, whatever the model's inputs are scaled to."""
+    """The root mean square of weights. Learning rates are shares of it, so that they suit any scale of the inputs."""
     return max(float(weights.detach().square().mean().sqrt()), LEAST_SCALE)
 
 
@@ -136,7 +136,7 @@ def _forward(
 
 
 def with_batch(network: Network, size: int) -> Network:
-    """The network for `size` samples at a time, which must be for one: with another first axis of all tensors."""
+    """The network, made for one sample, for `size` samples at a time: the first axis of all tensors grows."""
     tensors = dict(network.tensors)
     for name, tensor in network.tensors.items():
         if name not in network.constants:

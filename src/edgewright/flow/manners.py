@@ -1,4 +1,4 @@
-"""Manners of execution of one network on a board, as the search prices them, with what fits and how it is asked for."""
+"""The manners of execution of a board, what a network costs in each, and the application keys that ask for it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ENTRIES: Mapping[Manner, Mapping[str, Any]] = {
 
 @dataclass(frozen=True)
 class MannerPrice:
-    """What a network costs in one manner, and its plan; none where several cores execute it."""
+    """What a network costs in one manner, and its plan; a mapping to several cores has no plan."""
 
     price: Price
     plan: Plan | None
@@ -48,7 +48,7 @@ def manners_of(board: Board, is_application: bool) -> tuple[Manner, ...]:
 
 
 def price_manner(model: bytes, board: Board, manner: Manner) -> MannerPrice:
-    """What an int8 model costs, code included; an error where it does not fit the board."""
+    """What an int8 model costs, code included; raises Infeasible if it does not fit the board."""
     pricer = CandidatePricer(board, manner)
     network = pricer.network(model)
     if pricer.is_mapped:

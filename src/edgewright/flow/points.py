@@ -1,4 +1,4 @@
-"""Where the design points of a flow come from: a search, a front, or one trained model in several widths."""
+"""The sources of a flow's design points: a search, a front, or one trained model in several widths."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .quantisation import CALIBRATION, QuantisedModel, check_is_float, model_out
 from .shrinking import shrink
 from .stages import key_of
 
-VALIDATION_SHARE = 4  # one of so many samples is neither trained nor calibrated on
+VALIDATION_SHARE = 4  # one sample in 4 is neither trained nor calibrated on
 FULL = ShrinkEntry(shares=(1.0,), epochs=0.0)
 
 Told = Callable[[str], None]
@@ -38,7 +38,7 @@ Told = Callable[[str], None]
 
 @dataclass(frozen=True)
 class DesignPoints:
-    """A front, its models by path, and what it cost to get them, in sentences."""
+    """A front, its models by path, and notes for the user."""
 
     front: DesignFront
     models: Mapping[str, bytes]
@@ -80,7 +80,7 @@ class FrontSource:
 
 
 def _check_task(front: DesignFront, path: Path, task: Path) -> None:
-    """An error where a front was not searched for this task with this seed."""
+    """Raises an error if the front is not the result of this task with this seed."""
     known = SearchIdentity.of(task)
     if (front.digest, front.seed) != (known.digest, known.task.seed):
         is_same = front.seed == known.task.seed  # by which data are split, too
@@ -131,7 +131,7 @@ class TaskSource:
 
 
 class ModelSource:
-    """One trained model: quantised, and made narrower."""
+    """One trained model, quantised in several widths."""
 
     def __init__(self, file: FlowFile, base: Path, board: Board, board_name: str) -> None:
         assert file.model is not None and file.data is not None
@@ -183,7 +183,7 @@ class ModelSource:
     def _narrower(
         self, trained: Network, before: Network, share: float, training: ModelData, targets: Sequence[Array]
     ) -> Network:
-        """A share of the channels, taken from the width before, and trained again where the file asks for that."""
+        """The network with this share of its channels, cut from the width before, and trained if asked for."""
         if share == 1:
             return trained
         entry = self.shrink
@@ -230,7 +230,7 @@ def _outputs(network: Network, data: ModelData) -> list[Array]:
 
 
 def _classes(trained: Network, data: ModelData) -> LabelArray:
-    """Those that the model gives as trained, which stand for labels where there are none."""
+    """The classes that the trained model predicts; they stand in for missing labels."""
     return np.array([int(each.argmax()) for each in _outputs(trained, data)], np.int64)
 
 

@@ -73,7 +73,7 @@ def quantise_file(
 
 
 def check_is_float(network: Network, name: str) -> None:
-    """An error for a model that is quantised already, or that takes integers."""
+    """Raises an error if the model is quantised already, or takes integers."""
     stored = next((layer.name for layer in network.layers if network.tensors[layer.output].quant is not None), None)
     if stored is not None:
         raise InputError(
@@ -132,7 +132,7 @@ def quantise_with(
 
 
 def int8_model(trained: Network, data: ModelData) -> tuple[onnx.ModelProto, onnx.ModelProto]:
-    """The network as a float32 ONNX model, and in int8. The network's passes have folded what can be folded."""
+    """The network as a float32 ONNX model, with foldable layers folded, and in int8."""
     from ..samples.quantise import quantise  # loads onnxruntime
 
     source = to_onnx(trained)
@@ -144,7 +144,7 @@ def int8_model(trained: Network, data: ModelData) -> tuple[onnx.ModelProto, onnx
         return source, quantise(source, feeds=feeds, further=FURTHER)
     except EdgewrightError:
         raise
-    except Exception as error:  # onnxruntime raises what it likes
+    except Exception as error:  # onnxruntime raises exceptions of many types
         raise InputError(f"onnxruntime cannot quantise '{trained.name}': {str(error)[:300]}") from error
 
 
@@ -161,7 +161,7 @@ def accuracy_of(outputs: Sequence[Sequence[Array]], data: ModelData) -> float:
 
 
 def _verify(model: onnx.ModelProto, network: Network, data: ModelData) -> None:
-    """An error where our kernels do not compute what onnxruntime does."""
+    """Raises an error if our kernels compute other values than onnxruntime."""
     truth = judge(model.SerializeToString(), network, Options())
     for sample in data.samples:
         expected = truth.run(sample)

@@ -43,7 +43,7 @@ def _fewer(channels: int, share: float, step: int) -> int:
 
 
 def _strongest(network: Network, groups: ChannelGroups, group: str, count: int) -> Indices:
-    """The channels whose filters have the largest weights, summed over the layers that make them."""
+    """The `count` channels whose filters have the largest weights, summed over the layers that produce them."""
     strength = np.zeros(groups.channels[group])
     for layer in producers(network, groups, group):
         weights = np.abs(network.constants[layer.inputs[1]].astype(np.float64))
@@ -54,7 +54,7 @@ def _strongest(network: Network, groups: ChannelGroups, group: str, count: int) 
 
 
 def _without(network: Network, groups: ChannelGroups, kept: Kept) -> Network:
-    """The network without the other channels."""
+    """The network with the kept channels alone."""
     constants, tensors = dict(network.constants), dict(network.tensors)
 
     def indices(tensor: str) -> Indices | None:
@@ -82,7 +82,7 @@ def _shaped(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def _weights_without(network: Network, layer: Layer, indices: Chosen) -> dict[str, Array]:
-    """The layer's constants with the entries that stay."""
+    """The layer's constants, cut to the kept channels, by name."""
     constants = [name for name in layer.inputs if name in network.constants]
     output = indices(layer.output)
     found: dict[str, Array] = {}
@@ -102,14 +102,14 @@ def _weights_without(network: Network, layer: Layer, indices: Chosen) -> dict[st
 
 
 def _of_inputs(weights: Array, chosen: Indices) -> Array:
-    """The weights for these inputs; those of a dense layer may keep the axes of the image that it reads flattened."""
+    """The weights for these inputs. A dense layer may read a flattened image."""
     if weights.shape[-1] > chosen.max():
         return weights[..., chosen]
     return weights.reshape(len(weights), -1)[:, chosen]
 
 
 def _with_counts(layer: Layer, tensors: Mapping[str, Tensor], indices: Chosen) -> Layer:
-    """The layer with the numbers of channels that its operator names."""
+    """The layer with new numbers of channels, if its operator has any."""
     if indices(layer.output) is None:
         return layer
     match layer.op:

@@ -44,7 +44,7 @@ class StageFolder:
         return self._key(stage) == key
 
     def make(self, stage: str, key: str, write: Callable[[Path], None]) -> bool:
-        """Fills the stage's folder by `write`, all or nothing, unless its result is there; whether it was there."""
+        """Fills the stage's folder by `write`, all or nothing. Returns whether its result was there already."""
         if self.has(stage, key):
             return True
         target = self.path(stage)
@@ -66,7 +66,7 @@ class StageFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keeps other flows out of the folder, and removes what a killed one left half-written."""
+        """Keeps other flows out of the folder, and removes incomplete results of a killed flow."""
         check_folder(self.folder)
         make_folder(self.folder)
         handle = os.open(self.folder / ".lock", os.O_CREAT | os.O_RDWR, 0o644)
@@ -82,7 +82,7 @@ class StageFolder:
 def _lock(handle: int, folder: Path) -> None:
     try:
         import fcntl
-    except ImportError:  # no such thing on Windows
+    except ImportError:  # Windows has no fcntl
         return
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -12,7 +12,7 @@ from .analysis.colouring import regions_of
 from .analysis.conflicts import Conflicts
 from .analysis.flattening import flatten
 from .analysis.interrupts import interrupts_of, shared_fields
-from .analysis.moments import bonds_of, moments_of, partial_writes, split_moments
+from .analysis.moments import bonded, bonds_of, moments_of, partial_writes, split_moments
 from .analysis.spaces import Joint, Spaces, Use
 from .design import Analysis, Design
 from .language.description import Bus, Refusal, Refused
@@ -50,11 +50,12 @@ def analyse(
     regions = {name: regions_of(judge) for name, judge in judges.items()}
     spaces, uses = flatten(description, functions)
     clusters = {name: clusters_of(judge, regions[name], uses) for name, judge in judges.items()}
-    moments = {name: moments_of(of, spaces) for name, of in clusters.items()}
+    bonds = bonded(spaces)
+    moments = {name: moments_of(of, bonds) for name, of in clusters.items()}
     refusals = tuple(
         refusal
         for name, of in moments.items()
-        for refusal in (*split_moments(of, judges[name], spaces), *partial_writes(of, description, spaces))
+        for refusal in (*split_moments(of, judges[name], bonds), *partial_writes(of, description, spaces, bonds))
     )
     if refusals:
         raise Refused(refusals)

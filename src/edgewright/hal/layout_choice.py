@@ -99,7 +99,7 @@ def _laid_out(analysis: Analysis, method: str, goal: LayoutGoal, lock: Lock | No
         return first
     spaces = with_spare_bits(analysis.spaces, loose_slots(analysis))
     is_small = len(analysis.uses) <= FEW
-    made = [first] if goal.minimise != "balanced" else [first, *_others(analysis, goal)]
+    made = [first] if goal.minimise != "balanced" else [first, *_others(analysis, goal, first)]
     if goal.minimise == "balanced" and is_small and measure and spaces != analysis.spaces:
         made.append(designed(analysis, _lay_out(replace(analysis, spaces=spaces), goal)))
     most = total_accesses(naive(analysis))
@@ -276,10 +276,16 @@ class _Candidate:
 ERROR = 1.2  # estimated bytes of code that lie closer together may be ranked the other way round by a compiler
 
 
-def _others(analysis: Analysis, goal: LayoutGoal) -> Iterator[Design]:
-    """A design without views, and those that are best at one thing, the same as whoever asks for it gets."""
+def _others(analysis: Analysis, goal: LayoutGoal, first: Design) -> Iterator[Design]:
+    """Designs without views and with three quarters of the map, and those that are best at one thing.
+
+    Estimates miss what a compiler makes of a smaller map; the others are what `--minimise` gives.
+    """
     if goal.views:
         yield designed(analysis, _lay_out(analysis, replace(goal, views=False)))
+    with suppress(Infeasible):
+        limit = first.layout.map_bytes(analysis.description) * 3 // 4
+        yield designed(analysis, _lay_out(analysis, replace(goal, max_map=limit)))
     for minimise in ("accesses", "code", "map"):
         yield designed(analysis, _lay_out(analysis, replace(goal, minimise=minimise)))
 

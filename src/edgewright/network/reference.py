@@ -16,6 +16,8 @@ from .network import Arithmetic, Network
 from .operators import Dequantize, NonMaxSuppression
 from .tensor import Array
 
+_PRECISION = "session.x64quantprecision"
+
 
 class Runtime(Protocol):
     """A model loaded by its own runtime: tensors by name, in the file's layout."""
@@ -72,6 +74,26 @@ def reference(source: str | os.PathLike[str] | bytes, network: Network) -> Refer
     return Reference(network, load(source if isinstance(source, bytes) else str(source), network))
 
 
+def exact_session(onnxruntime: Any, source: str | bytes, *, is_optimised: bool = True) -> Any:
+    """A session with one thread that asks for exact 8-bit products.
+
+    With them, onnxruntime has no kernels for integer operators of int8 alone; those are exact without.
+    """
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    if not is_optimised:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    # Pad_Fusion passes zeros around an image to MaxPool, whose own padding is less than every number.
+    given = {"providers": ["CPUExecutionProvider"], "disabled_optimizers": {"Pad_Fusion"}}
+    options.add_session_config_entry(_PRECISION, "1")
+    try:
+        return onnxruntime.InferenceSession(source, options, **given)
+    except onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented:
+        options.add_session_config_entry(_PRECISION, "0")
+        return onnxruntime.InferenceSession(source, options, **given)
+
+
 def to_file_layout(network: Network, name: str, value: Array) -> Array:
     layout = network.layouts.get(name)
     return value if layout is None else value.transpose(np.argsort(layout))
@@ -97,9 +119,14 @@ class _OnnxRuntime:
         self._traced: tuple[tuple[str, ...], Any] | None = None  # names of tensors, and a session that returns them
 
     def _as_we_compute(self) -> str | bytes:
-        """The file itself; in float32 if it has other float types, and with spectra in double."""
+        """The file, changed where onnxruntime would compute less exactly than we do.
+
+        Other float types become float32, spectra are computed in double, and int8 weights become uint8 where
+        onnxruntime may saturate.
+        """
         import onnx
 
+        from .onnx_format.exact_products import has_inexact_products, make_products_exact
         from .onnx_format.float32 import compute_spectra_in_double, has_other_floats, has_spectra, make_float32
         from .onnx_format.tensors import ModelBytes
         from .onnx_format.wire import split
@@ -107,10 +134,11 @@ class _OnnxRuntime:
         path, data = (None, self.source) if isinstance(self.source, bytes) else (Path(self.source), None)
         try:
             graph = onnx.ModelProto.FromString(split(ModelBytes(path, data).model).data)
-            if not has_other_floats(graph) and not has_spectra(graph):
+            if not has_other_floats(graph) and not has_spectra(graph) and not has_inexact_products(graph):
                 return self.source
             model = self._loaded()
             make_float32(model)
+            make_products_exact(model)
             compute_spectra_in_double(model)
             content: bytes = model.SerializeToString()
         except Exception as error:
@@ -124,18 +152,8 @@ class _OnnxRuntime:
 
     def _session(self, source: str | bytes, is_optimised: bool = True) -> Any:
         onnxruntime = load_package("onnxruntime", "reference")
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        # Otherwise 8-bit products saturate at 16 bits on processors without VNNI.
-        options.add_session_config_entry("session.x64quantprecision", "1")
-        if not is_optimised:
-            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         try:
-            # Pad_Fusion passes zeros around an image to MaxPool, whose own padding is less than every number.
-            return onnxruntime.InferenceSession(
-                source, options, ["CPUExecutionProvider"], disabled_optimizers={"Pad_Fusion"}
-            )
+            return exact_session(onnxruntime, source, is_optimised=is_optimised)
         except Exception as error:
             raise EdgewrightError(f"onnxruntime cannot run {_name(self.source)}: {error}") from error
 
@@ -161,11 +179,13 @@ class _OnnxRuntime:
         """The file with these tensors as additional outputs."""
         import onnx
 
+        from .onnx_format.exact_products import make_products_exact
         from .onnx_format.float32 import make_float32
 
         try:
             model = self._loaded()
             make_float32(model)
+            make_products_exact(model)
             there = {output.name for output in model.graph.output}
             model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in tensors if name not in there)
             content: bytes = model.SerializeToString()

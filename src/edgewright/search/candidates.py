@@ -1,4 +1,4 @@
-"""Candidates of a search: who proposed them, what they cost, what training made of them."""
+"""Candidates of a search: their origin, their price, and what training gave."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class CnnCandidate:
 
 
 def _limited(price: Price, limits: CandidateLimits) -> Iterator[tuple[float, float, str, Callable[[float], str], str]]:
-    """What a price has of each figure that is limited, the limit, and the words around figures of this kind."""
+    """For each limited figure: its value, its limit, and how to put it in words."""
     for value, most, verb, shown, unit in (
         (price.ram_bytes, limits.ram, "needs", _bytes, " of RAM"),
         (price.flash_bytes, limits.flash, "needs", _bytes, " of flash"),
@@ -109,7 +109,7 @@ def _joules(value: float) -> str:
 
 
 def refusal(price: Price, limits: CandidateLimits) -> str:
-    """The first limit that a price breaks, in words; empty where it keeps all."""
+    """The first limit that a price breaks, in words; empty if it keeps all."""
     for value, most, verb, shown, unit in _limited(price, limits):
         if value > most:
             return f"{verb} {shown(value)}{unit}; the limit is {shown(most)}"
@@ -117,12 +117,12 @@ def refusal(price: Price, limits: CandidateLimits) -> str:
 
 
 def excess(price: Price, limits: CandidateLimits) -> float:
-    """By what share the most broken limit is exceeded; 0 or less where all are kept."""
+    """The largest share by which a limit is exceeded; 0 or less if all are kept."""
     return max((value / most - 1 for value, most, *_ in _limited(price, limits)), default=0.0)
 
 
 def front_of(candidates: Sequence[CnnCandidate], measures: Sequence[Measure]) -> tuple[CnnCandidate, ...]:
-    """The trained candidates that no other dominates; of one architecture, the training that did best alone."""
+    """The trained candidates that no other dominates; each architecture counts with its best training."""
     best: dict[str, CnnCandidate] = {}
     for one in candidates:
         if one.is_trained:
@@ -133,10 +133,10 @@ def front_of(candidates: Sequence[CnnCandidate], measures: Sequence[Measure]) ->
 
 
 def architectures(candidates: Iterable[CnnCandidate]) -> set[str]:
-    """The keys of those that were trained."""
+    """The keys of the trained architectures."""
     return {one.architecture.key for one in candidates if one.is_trained}
 
 
 def candidate_seed(seed: int, number: int, purpose: str = "train") -> int:
-    """The seed of one candidate's training: it depends on nothing but the search's seed and the number."""
+    """The seed of one candidate's training; it depends on the search's seed, the number and the purpose alone."""
     return int.from_bytes(sha256(f"{purpose} {seed} {number}".encode()).digest()[:4]) >> 1

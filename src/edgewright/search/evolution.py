@@ -1,7 +1,7 @@
 """Evolutionary piecemeal training (Sapra & Pimentel, M's [82]): a population that trains, recombines and mutates.
 
 Each generation trains every member on a slice of the data, from the weights that it has or inherits. NSGA-II selects
-who stays.
+the survivors.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TRIES = 20  # draws of an architecture until one is new
 
 @dataclass(frozen=True, slots=True)
 class EvolutionSettings:
-    """M table 5.3, in its order; what it calls Q_m, P_m, P_r(0), N_p, Ω, then how a slice is trained."""
+    """The parameters of M table 5.3 in its order: Q_m, P_m, P_r(0), N_p, Ω, then those of training."""
 
     mutation_rate: float = 0.12
     mutation_probability: float = 0.3
@@ -45,7 +45,7 @@ PRESETS = {
 
 
 def settings_of(evolution: EvolutionEntry, training: TrainingEntry) -> EvolutionSettings:
-    """The preset, or the defaults, with the keys that the task gives in their place."""
+    """The preset or the defaults, overridden by the keys that the task gives."""
     preset = PRESETS[evolution.preset] if evolution.preset else EvolutionSettings()
     given = {**evolution.model_dump(exclude={"preset"}), **training.model_dump()}
     return EvolutionSettings(
@@ -57,7 +57,7 @@ def settings_of(evolution: EvolutionEntry, training: TrainingEntry) -> Evolution
 
 
 class Proposer(Protocol):
-    """Decides which candidates come next, by those that were trained before."""
+    """Proposes the next candidates from what is known about the earlier ones."""
 
     @property
     def batch(self) -> int:
@@ -67,7 +67,7 @@ class Proposer(Protocol):
         """The next candidates, of which at most `fresh` have new architectures; `progress` goes from 0 to 1."""
 
     def fallback(self, count: int, /) -> list[Proposal]:
-        """Candidates that keep the limits for certain, where proposals do not."""
+        """Candidates that are known to keep the limits, for a generation in which no proposal does."""
 
     def refuse(self, candidates: Sequence[CnnCandidate]) -> None:
         """Learns which candidates break a limit."""
@@ -81,7 +81,7 @@ class Proposer(Protocol):
 
 
 class Evolution:
-    """The population, and how its next generation comes about."""
+    """A population that breeds the next generation."""
 
     def __init__(self, task: SearchTask, shape: Shape3, classes: int, seed: int) -> None:
         self.space: SearchSpace = task.space
@@ -128,7 +128,7 @@ class Evolution:
         self._parents = list(self.members)
         count = round(self.settings.replacement * len(self._parents))
         best = sorted(self.members, key=lambda one: one.cost(self.measures[0]))[:count]
-        if count:  # of the worst, which the best replace
+        if count:  # the best replace the worst
             self._parents[-count:] = best
         self._next = 0
         self._continued.clear()
@@ -141,7 +141,7 @@ class Evolution:
         return Proposal(drawn, CandidateOrigin.DRAWN)
 
     def _child(self, progress: float, may_be_new: bool) -> Proposal:
-        """The next parent, recombined and mutated as it happens; one that was taken already has to mutate."""
+        """A child of the next parent, recombined and mutated at random. A parent continues unchanged at most once."""
         settings, random = self.settings, self._random
         parent = self._parents[self._next % len(self._parents)]
         self._next += 1

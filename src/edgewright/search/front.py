@@ -42,8 +42,8 @@ class DesignPoint(FileEntry):
     macs: Count
     latency_s: NotNegative
     throughput: NotNegative  # frames a second
-    energy_j: NotNegative | None = None  # of one frame; none where the board has no power data
-    architecture: str | None = None  # text of the architecture; none for a model that was brought
+    energy_j: NotNegative | None = None  # of one frame; None if the board has no power data
+    architecture: str | None = None  # as JSON; None for a model of the user
     model: str  # the file, from the folder of the front
     manner: str
     command: str  # compiles it

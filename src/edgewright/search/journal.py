@@ -18,7 +18,7 @@ from .candidates import CandidateOrigin, CnnCandidate, Proposal, Trained
 from .pricing import Price
 from .weights import State, state_shapes
 
-FORMAT = "edgewright-search-1"
+FORMAT = "edgewright-search-2"
 _TABLES = """
 create table if not exists search (key text primary key, value text not null);
 create table if not exists candidate (
@@ -38,7 +38,14 @@ create table if not exists candidate (
   trained_after_s real
 );
 create table if not exists state (number integer primary key, arrays blob not null);
-create table if not exists final (number integer primary key, accuracy real, macro_f1 real, arrays blob not null);
+create table if not exists final (
+  number integer not null,
+  turn integer not null,
+  accuracy real,
+  macro_f1 real,
+  arrays blob not null,
+  primary key (number, turn)
+);
 """
 
 
@@ -55,7 +62,7 @@ class JournalIdentity:
 
 
 class Journal:
-    """One SQLite file. Whatever a method writes is on the disk when it returns."""
+    """One SQLite file. A method that writes returns once the data are on the disk."""
 
     def __init__(self, path: Path, identity: JournalIdentity, is_resumed: bool) -> None:
         self.path = path
@@ -129,7 +136,7 @@ class Journal:
         return dict(self._read("select number, trained_after_s from candidate where trained_after_s is not null"))
 
     def state(self, candidate: CnnCandidate) -> State:
-        """What training left of a candidate, where it was kept."""
+        """The weights of a candidate after training; an error if they were dropped."""
         rows = self._read("select arrays from state where number = ?", candidate.number)
         if not rows:
             raise InputError(f"'{self.path}' has lost the weights of candidate {candidate.number}; remove it")
@@ -143,17 +150,17 @@ class Journal:
 
     # Points of the front, trained to the end
 
-    def finish(self, number: int, outcome: Trained) -> None:
+    def finish(self, number: int, turn: int, outcome: Trained) -> None:
         with self._writing():
             self._db.execute(
-                "insert or replace into final values (?, ?, ?, ?)",
-                (number, outcome.accuracy, outcome.macro_f1, _packed(outcome.state)),
+                "insert or replace into final values (?, ?, ?, ?, ?)",
+                (number, turn, outcome.accuracy, outcome.macro_f1, _packed(outcome.state)),
             )
 
-    def finished(self, candidates: Sequence[CnnCandidate]) -> dict[int, Trained]:
-        """Those of the candidates that were trained to the end, by number."""
+    def finished(self, candidates: Sequence[CnnCandidate], turn: int) -> dict[int, Trained]:
+        """What this turn of the last training gave, by number, for those of the candidates that had it."""
         by_number = {one.number: one for one in candidates}
-        rows = self._read("select number, accuracy, macro_f1, arrays from final")
+        rows = self._read("select number, accuracy, macro_f1, arrays from final where turn = ?", turn)
         return {
             number: Trained(accuracy, macro_f1, self._unpacked(by_number[number].architecture, arrays))
             for number, accuracy, macro_f1, arrays in rows
@@ -204,7 +211,7 @@ class Journal:
 
 
 def _remove_finished(path: Path) -> None:
-    """Removes the journal of a search that came to its end; one that did not is worth keeping."""
+    """Removes the journal of a finished search; an error for that of an interrupted one, which can go on."""
     try:
         db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
         try:

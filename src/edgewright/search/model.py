@@ -31,8 +31,8 @@ BATCH = "batch"  # name of the open axis
 LEAST, MOST = -128, 127  # of int8
 LEAST_SCALE = 1e-8
 BIAS_LIMIT = 1 << 30  # of int32 biases, which leaves room for the sums that they are added to
-TRIES, HAIR = 48, 2.0**-12  # scales that a channel tries, each so much larger than the last
-HOPEFUL = 4  # of these, after which half of the channels should have multipliers
+TRIES, HAIR = 48, 2.0**-12  # scales that a channel tries; each is larger than the last by this share
+HOPEFUL = 4  # tries after which it gives up unless half of the channels have multipliers
 SIGMOID_SCALED: Scaled = (1 / 256, LEAST)
 
 # Layers whose outputs are values of their input: these keep its scale.
@@ -228,8 +228,8 @@ def exactly_stored_weights(
 ) -> StoredWeights:
     """The weights with scales for which the layer's sums are rounded exactly by integer multipliers, if it has such.
 
-    Kernels for depthwise layers take such multipliers, and others are faster with them. Whether a channel has one is a
-    matter of luck, as onnxruntime rounds float32 products; where it has none, a scale that is larger by a hair may.
+    Kernels for depthwise layers require such multipliers, and others are faster with them. onnxruntime rounds float32
+    products, so that a scale may have no such multiplier while a slightly larger one has.
     """
     x, y = (
         Tensor(name, (1, 1, 1, 1), DType.INT8, Quant((s,), (z,))) for name, (s, z) in (("x", source), ("y", result))

@@ -28,7 +28,7 @@ from .weights import (
     fresh_state,
 )
 
-# What torch calls the arrays of a state: of the convolution, and of the batch normalisation.
+# Names that torch has for the arrays of a state: of convolutions, and of batch normalisations.
 LAYER_ARRAYS = {KERNEL: "weight", BIAS: "bias"}
 NORM_ARRAYS = {SCALE: "weight", SHIFT: "bias", MEAN: "running_mean", VARIANCE: "running_var"}
 
@@ -95,6 +95,11 @@ def _tensors(module: Any) -> Iterable[tuple[str, Any]]:
                         yield f"{layer.name}.{array}", tensor.data
 
 
+def _pads(layer: PrimitiveLayer) -> tuple[int, int, int, int]:
+    """Top, left, bottom, right of a layer with weights."""
+    return same_pads(*layer.source[:2], layer.kernel, layer.stride)
+
+
 def _key(layer: PrimitiveLayer) -> str:
     return layer.name.replace(".", "_")  # torch allows no points
 
@@ -119,7 +124,13 @@ def _module_class() -> type[Any]:
                 outputs, _, *kernel = shape
                 groups = layer.source[2] if layer.kind is PrimitiveKind.DEPTHWISE else 1
                 self.layers[_key(layer)] = nn.Conv2d(
-                    layer.source[2], outputs, kernel, layer.stride, groups=groups, bias=not layer.is_normalised
+                    layer.source[2],
+                    outputs,
+                    kernel,
+                    layer.stride,
+                    padding=_pads(layer)[:2],
+                    groups=groups,
+                    bias=not layer.is_normalised,
                 )
                 if layer.is_normalised:
                     self.norms[_key(layer)] = nn.BatchNorm2d(outputs, eps=BATCH_NORM_EPSILON)
@@ -138,10 +149,10 @@ def _module_class() -> type[Any]:
         def layer(self, layer: PrimitiveLayer, inputs: list[Any]) -> Any:
             value, key = inputs[0], _key(layer)
             match layer.kind:
-                case PrimitiveKind.CONVOLUTION | PrimitiveKind.DEPTHWISE:
-                    top, left, bottom, right = same_pads(*layer.source[:2], layer.kernel, layer.stride)
-                    value = self.layers[key](functional.pad(value, (left, right, top, bottom)))
-                case PrimitiveKind.DENSE:
+                case PrimitiveKind.CONVOLUTION | PrimitiveKind.DEPTHWISE | PrimitiveKind.DENSE:
+                    top, left, bottom, right = _pads(layer)
+                    if (top, left) != (bottom, right):  # the module itself pads both sides alike
+                        value = functional.pad(value, (0, right - left, 0, bottom - top))
                     value = self.layers[key](value)
                 case PrimitiveKind.MAX_POOL:
                     value = functional.max_pool2d(value, layer.kernel, layer.stride)

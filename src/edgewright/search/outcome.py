@@ -37,14 +37,14 @@ class SearchOutcome:
     task: SearchTask
     front: DesignFront
     candidates: tuple[CnnCandidate, ...]
-    seconds: Mapping[int, float]  # of searching, after which each candidate was trained
+    seconds: Mapping[int, float]  # from the start of the search until each candidate was trained
     points: Mapping[str, int]  # the candidate's number for each point's name
     pricer: CandidatePricer
     models: Mapping[str, bytes]  # of the points, by name
     notes: tuple[str, ...] = field(default=())
 
     def plans(self) -> dict[str, Plan]:
-        """The plans of the points by name; of points that several cores of a Linux board execute, there is none."""
+        """The plans of the points by name; points mapped to several cores of a Linux board have none."""
         pricer = self.pricer
         if pricer.is_mapped:
             return {}
@@ -77,8 +77,8 @@ def run_search(
 ) -> SearchOutcome:
     """Searches, and writes the front to `output`; beside it go the journal and the models of the front.
 
-    The same task, data and seed give the same front, whoever the workers are, and however often the search was
-    interrupted. `is_checked` runs each point of the front on the virtual board.
+    The same task, data and seed give the same front, with any workers and after any interruption.
+    `is_checked` runs each point of the front on the virtual board.
     """
     task = read_task(task_file)
     if seed is not None:
@@ -135,7 +135,7 @@ def torch_trainer(task: SearchTask, data: SearchData) -> TorchTrainer:
 
 
 def digest(task: SearchTask, data: SearchData, board: Board) -> str:
-    """Of everything that decides a search's result, but for the seed and where files lie."""
+    """A digest of everything that decides a search's result, except the seed and the paths of files."""
     given = task.model_dump(mode="json", exclude={"name": True, "seed": True, "data": {"path"}})
     content = [given, data.digest, board.model_dump(mode="json")]
     return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]

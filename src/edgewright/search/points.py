@@ -12,6 +12,7 @@ from ..complete_plan import find_complete
 from ..emit.verify import verify
 from ..errors import EdgewrightError
 from ..lazy import load_package
+from ..network.reference import exact_session
 from .architecture import INPUT, CnnArchitecture
 from .candidates import CnnCandidate, Trained
 from .data import LabelledSet, SearchData
@@ -25,13 +26,14 @@ from .weights import FloatArray, State, Weights, folded
 
 CALIBRATION = 1024  # training samples from which int8 takes its ranges
 RANGE_SHARES = (1.0, 0.85, 0.7, 0.55)  # of the values that tensors take; what lies beyond saturates
+RANGE_FACTORS = (1.15, 0.87)  # by which single tensors try to change theirs
 EVALUATED_AT_ONCE = 256
 CHECKED_INPUTS = 2  # of the validation data, on the virtual board
 
 
 @dataclass(frozen=True)
 class Assessment:
-    """What a point is worth once it is quantised."""
+    """A point after quantisation: the model and its scores."""
 
     model: bytes  # ONNX, int8
     accuracy: float  # on the validation data
@@ -62,7 +64,7 @@ class Assessor:
 
 
 def assess(assessor: Assessor, job: tuple[str, CnnArchitecture, State]) -> Assessment:
-    """Quantises a trained network and evaluates it; what workers call."""
+    """Quantises a trained network and evaluates it; worker processes call this function."""
     name, architecture, state = job
     data, weights = assessor.data, folded(architecture, state)
     step = max(1, len(data.train) // CALIBRATION)
@@ -86,14 +88,25 @@ def assess(assessor: Assessor, job: tuple[str, CnnArchitecture, State]) -> Asses
 def _quantised(
     architecture: CnnArchitecture, weights: Weights, ranges: Ranges, expected: FloatArray, frames: FloatArray
 ) -> bytes:
-    """The int8 model for any number of frames. Ranges are cut by one of a few shares: that of the least squared error
-    of the scores of these frames."""
+    """The int8 model for any number of frames, with ranges for which the scores of these frames have the least squared
+    error: first one share of the values is chosen for all tensors, then another one for each where that is better."""
 
-    def cut(share: float) -> bytes:
-        kept = {name: (share * low, share * high) for name, (low, high) in ranges.items()}
-        return onnx_model(architecture, weights, kept, batch=None).SerializeToString()
+    def error(shares: Mapping[str, float]) -> float:
+        model = onnx_model(architecture, weights, _cut(ranges, shares), batch=None, is_exact=False)
+        return float(np.square(run_onnx(model.SerializeToString(), frames) - expected).mean())
 
-    return min(map(cut, RANGE_SHARES), key=lambda model: float(np.square(run_onnx(model, frames) - expected).mean()))
+    shares = min((dict.fromkeys(ranges, share) for share in RANGE_SHARES), key=error)
+    least = error(shares)
+    for name in ranges:
+        for factor in RANGE_FACTORS:
+            tried = {**shares, name: min(1.0, shares[name] * factor)}
+            if tried != shares and (reached := error(tried)) < least:
+                least, shares = reached, tried
+    return onnx_model(architecture, weights, _cut(ranges, shares), batch=None).SerializeToString()
+
+
+def _cut(ranges: Ranges, shares: Mapping[str, float]) -> Ranges:
+    return {name: (shares[name] * low, shares[name] * high) for name, (low, high) in ranges.items()}
 
 
 def _for_one_frame(model: bytes, name: str) -> bytes:
@@ -112,10 +125,7 @@ def _scored(model: bytes, given: LabelledSet, classes: int) -> tuple[float, floa
 def run_onnx(model: bytes, x: FloatArray) -> FloatArray:
     """The scores that onnxruntime computes with one thread, for inputs NHWC."""
     onnxruntime = load_package("onnxruntime", "reference")
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    session = exact_session(onnxruntime, model)
     parts = [
         session.run(None, {INPUT: channels_first(x[start : start + EVALUATED_AT_ONCE])})[0]
         for start in range(0, len(x), EVALUATED_AT_ONCE)
@@ -145,7 +155,7 @@ def design_points(
     front: Sequence[CnnCandidate],
     finished: Mapping[int, Trained],
 ) -> tuple[tuple[DesignPoint, ...], dict[str, bytes], tuple[str, ...]]:
-    """The points that stay undominated in int8, in the order of their RAM; the models' files; what is worth noting."""
+    """The points that are undominated in int8, ordered by RAM, their model files, and notes."""
     jobs = [(point_name(one), one.architecture, finished[one.number].state) for one in front]
     assessed = dict(search.workers.map(assess, assessor, jobs))
     points = [_point(task, assessor.pricer, one, assessed[at]) for at, one in enumerate(front)]

@@ -42,7 +42,7 @@ class Manner(Enum):
     WHOLE = "whole"  # layer by layer
     STREAMED = "streamed"  # row by row wherever that saves RAM; nothing is computed twice
     PULLED = "pulled"  # the same, with an input that comes row by row
-    TILED = "tiled"  # the least RAM in about the time of whole layers, whatever the parts; takes longer to price
+    TILED = "tiled"  # the least RAM in about the time of whole layers, with any tiles; takes longer to price
     LANES = "lanes"  # cores of a Linux board share each layer
     PIPELINED = "pipelined"  # cores of a Linux board execute different layers, frame after frame
 
@@ -83,7 +83,7 @@ class Price:
     flash_bytes: int
     instructions: int  # of one frame, estimated
     seconds: float  # from frame to frame, estimated (`platform/chip_time.py`)
-    energy_j: float | None = None  # of one frame; none where the board file does not say what the board draws
+    energy_j: float | None = None  # of one frame; None if the board has no power data
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class CandidatePricer:
         return f"estimated, ± {ERROR:.0%}"
 
     def command(self, model: str) -> str:
-        """What does to a model file what was priced."""
+        """The command that compiles or maps a model file in the manner that was priced."""
         if self.is_mapped:
             gpus = [f"--cores {quote(name)}=0" for name in self._gpus]
             flags = FLAGS[self.manner] or ONE_CORE_FLAGS
@@ -179,7 +179,7 @@ class CandidatePricer:
         return Price(plan.peak_bytes, plan.flash_bytes, instructions, seconds, self._energy(seconds))
 
     def _instructions(self, plan: Plan) -> int:
-        """Those of the target, or of the one that stands in for it where nobody counted any."""
+        """Those of the target, or of its stand-in if the cost model has no samples for it."""
         return round(Timing(self.target).of(plan))
 
     def _energy(self, seconds: float) -> float | None:

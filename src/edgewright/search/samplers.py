@@ -16,7 +16,7 @@ from .task import METRICS, Sampler, SearchTask
 
 EXCESS = "excess"  # a trial's attribute: by what share it breaks a limit
 TPE_BATCH = 8  # trials between two updates of the model
-UNKNOWN = 1e30  # a cost where there is none
+UNKNOWN = 1e30  # in place of a cost that is unknown
 
 
 class OptunaProposer:
@@ -63,9 +63,9 @@ class OptunaProposer:
         self.trained += candidates
 
     def _tell(self, candidate: CnnCandidate) -> None:
-        """Values are costs; a candidate that was not trained has the worst accuracy and its true price."""
+        """Tells optuna the costs; a candidate that was not trained has the worst accuracy and its true price."""
         if not self._asked[candidate.architecture.key]:
-            return  # the fallback, for which nobody asked
+            return  # a fallback, which is no trial
         trial = self._asked[candidate.architecture.key].pop(0)
         trial.set_user_attr(EXCESS, excess(candidate.price, self.task.limits))
         costs = (0.0 if m in METRICS and not candidate.is_trained else candidate.cost(m) for m in self.task.measures)

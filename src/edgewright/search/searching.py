@@ -1,12 +1,12 @@
-"""The loop of a search: propose, price, refuse what cannot fit, train the rest, learn; written down as it happens.
+"""The loop of a search: propose, price, refuse what exceeds a limit, train the rest, learn. A journal has each step.
 
-A search is a function of its task, its data and its seed. Going on with a journal runs the same loop again, and takes
-from the journal what is in it: that is why a resumed search equals one that was never interrupted.
+A search is a function of its task, its data and its seed. To resume, it runs the same loop again and takes from the
+journal what is in it, so that a resumed search equals one that was never interrupted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from .training import Trainer, TrainingJob, run_job
 from .workers import Workers
 
 ROUNDS = 20  # in which refused candidates of a generation are replaced
+LAST_TURNS = ("final", "distilled")  # of the training of the front's points, each with seeds of its own
 STALLED = 5  # generations without a new architecture after which the space counts as exhausted
 
 
@@ -39,7 +40,7 @@ Progress = Callable[[SearchProgress], None]
 
 
 class ArchitectureSearch:
-    """One search under way."""
+    """A search in progress."""
 
     def __init__(
         self,
@@ -77,7 +78,7 @@ class ArchitectureSearch:
         return tuple(self.candidates)
 
     def _check_least(self) -> None:
-        """An error where not even the smallest architecture keeps the limits."""
+        """Raises an error if not even the smallest architecture keeps the limits."""
         least = self.task.space.least(self.shape, self.classes)
         price = self.pricer.price(least)
         if why := refusal(price, self.task.limits):
@@ -92,7 +93,7 @@ class ArchitectureSearch:
     # A generation
 
     def _fitting(self, proposer: Proposer, fresh: int) -> list[CnnCandidate]:
-        """A generation's candidates that keep the limits; those that break one are logged, and others proposed."""
+        """A generation's candidates, all within the limits. Others are logged, and replaced by further proposals."""
         fitting: list[CnnCandidate] = []
         wanted, progress = proposer.batch, 1 - fresh / self.task.candidates
         known = architectures(self.candidates)
@@ -152,14 +153,10 @@ class ArchitectureSearch:
             self.candidates[one.number] = one
         return trained
 
-    def _job(self, candidate: CnnCandidate, is_final: bool = False) -> TrainingJob:
-        numbers = (candidate.number,) if is_final else candidate.proposal.parents
-        chosen = [self.candidates[number] for number in numbers]
-        ancestors = tuple((one.architecture, self.journal.state(one)) for one in chosen)
-        purpose = "final" if is_final else "train"
-        return TrainingJob(
-            candidate.architecture, ancestors, candidate_seed(self.task.seed, candidate.number, purpose), is_final
-        )
+    def _job(self, candidate: CnnCandidate) -> TrainingJob:
+        parents = [self.candidates[number] for number in candidate.proposal.parents]
+        ancestors = tuple((one.architecture, self.journal.state(one)) for one in parents)
+        return TrainingJob(candidate.architecture, ancestors, candidate_seed(self.task.seed, candidate.number))
 
     def _tell(self, more: Sequence[CnnCandidate] = ()) -> None:
         every = [one for one in (*self.candidates, *more) if one.is_trained]
@@ -182,23 +179,52 @@ class ArchitectureSearch:
         return tuple(sorted(chosen, key=lambda one: one.number))
 
     def finish(self, front: Sequence[CnnCandidate]) -> dict[int, Trained]:
-        """The points of the front after their last training, by number; where it did harm, as they were before."""
-        finished = self.journal.finished(front)
-        waiting = [one for one in front if one.number not in finished]
+        """The points of the front after their last training, by number.
+
+        With distillation, they train once more, towards the mean outputs of the better half of them.
+        """
+        begun = {one.number: self._as_trained(one) for one in front}
+        finished = self._trained_again(0, self.trainer, front, begun)
+        share = self.task.training.distillation
+        if not share:
+            return finished
+        best = sorted(front, key=lambda one: -self._metric(finished[one.number]))[: (len(front) + 1) // 2]
+        teachers = [(one.architecture, finished[one.number].state) for one in best]
+        return self._trained_again(1, self.trainer.taught_by(teachers, share), front, finished)
+
+    def _trained_again(
+        self, turn: int, trainer: Trainer, front: Sequence[CnnCandidate], before: Mapping[int, Trained]
+    ) -> dict[int, Trained]:
+        """The points after one turn of the last training; where it did harm, as they were before."""
+        after = self.journal.finished(front, turn)
+        waiting = [one for one in front if one.number not in after]
         waiting.sort(key=lambda one: -one.architecture.macs)
-        jobs = [self._job(one, is_final=True) for one in waiting]
-        for index, outcome in self.workers.map(run_job, self.trainer, jobs):
-            candidate = waiting[index]
-            if getattr(outcome, self.task.metric) < (getattr(candidate, self.task.metric) or 0.0):
-                assert candidate.accuracy is not None and candidate.macro_f1 is not None
-                outcome = Trained(candidate.accuracy, candidate.macro_f1, jobs[index].ancestors[0][1])
-            self.journal.finish(candidate.number, outcome)
-            finished[candidate.number] = outcome
-        return {one.number: finished[one.number] for one in front}
+        jobs = [
+            TrainingJob(
+                one.architecture,
+                ((one.architecture, before[one.number].state),),
+                candidate_seed(self.task.seed, one.number, LAST_TURNS[turn]),
+                is_final=True,
+            )
+            for one in waiting
+        ]
+        for index, outcome in self.workers.map(run_job, trainer, jobs):
+            number = waiting[index].number
+            outcome = max(outcome, before[number], key=self._metric)
+            self.journal.finish(number, turn, outcome)
+            after[number] = outcome
+        return {one.number: after[one.number] for one in front}
+
+    def _as_trained(self, candidate: CnnCandidate) -> Trained:
+        assert candidate.accuracy is not None and candidate.macro_f1 is not None
+        return Trained(candidate.accuracy, candidate.macro_f1, self.journal.state(candidate))
+
+    def _metric(self, outcome: Trained) -> float:
+        return float(getattr(outcome, self.task.metric))
 
 
 def price_of(pricer: CandidatePricer, architecture: CnnArchitecture) -> Price:
-    """What workers call."""
+    """Prices; worker processes call this function."""
     return pricer.price(architecture)
 
 

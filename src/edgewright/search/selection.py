@@ -37,7 +37,7 @@ class Characteristics:
     accuracy: float
     throughput: float
     memory: float
-    energy: float | None  # None where the board has no power data
+    energy: float | None  # None if the board has no power data
 
     def loss(self, objective: Objective) -> float:
         """The figure with its sign such that less is better; 0 for an unknown energy."""

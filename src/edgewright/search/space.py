@@ -48,7 +48,7 @@ RANGE = "two whole numbers, the least and the most"
 
 
 class Chooser(Protocol):
-    """Whoever decides between the options of a space: a random generator, or a sampler of optuna."""
+    """Chooses between the options of a space: a random generator, or a sampler of optuna."""
 
     def integer(self, name: str, low: int, high: int, /) -> int: ...
 

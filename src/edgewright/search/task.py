@@ -123,6 +123,12 @@ class TrainingEntry(Entry):
     final_epochs: float = Field(
         default=4, ge=0, le=1000, description="epochs that points of the front train in the end, such as 4"
     )
+    distillation: float = Field(
+        default=0,
+        ge=0,
+        le=1,
+        description="the share of the loss that points of the front take from the better half of them, such as 0.5",
+    )
     noise: float = Field(
         default=0, ge=0, le=1, description="deviation of noise on training inputs, which have deviation 1; such as 0.05"
     )

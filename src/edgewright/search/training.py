@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,14 +19,15 @@ from .module import load_state, module_of, ranges_of, state_of, torch_module
 from .weights import FloatArray, State, fresh_state, inherited
 
 EVALUATED_AT_ONCE = 512
+TEMPERATURE = 2.0  # of distillation (Hinton et al. 2015): outputs are divided by it before the softmax
 
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """One slice of training: of what, from which weights."""
+    """One slice of training of one architecture."""
 
     architecture: CnnArchitecture
-    ancestors: tuple[tuple[CnnArchitecture, State], ...]  # whose weights are inherited, the main one first
+    ancestors: tuple[tuple[CnnArchitecture, State], ...]  # weights are inherited from these, mainly from the first
     seed: int
     is_final: bool = False  # more epochs, and a learning rate that falls to 0
 
@@ -36,17 +37,20 @@ class Trainer(Protocol):
 
     def train(self, job: TrainingJob) -> Trained: ...
 
+    def taught_by(self, teachers: Sequence[tuple[CnnArchitecture, State]], share: float) -> Trainer:
+        """A trainer whose loss has this share from the mean outputs of these networks, the rest from labels."""
+
     def ranges(self, architecture: CnnArchitecture, state: State, x: FloatArray) -> Ranges:
         """The values that tensors take on these inputs."""
 
 
 def run_job(trainer: Trainer, job: TrainingJob) -> Trained:
-    """What workers call."""
+    """Trains; worker processes call this function."""
     return trainer.train(job)
 
 
 def start_state(job: TrainingJob) -> State:
-    """The weights that a candidate begins with: of its parent, and the blocks that came from another parent."""
+    """The initial weights: those of the main parent; blocks taken from another parent bring theirs."""
     if not job.ancestors:
         return fresh_state(job.architecture, job.seed)
     (parent, state), *others = job.ancestors
@@ -72,6 +76,8 @@ class TorchTrainer:
     final_epochs: float
     noise: float = 0.0
     is_balanced: bool = False  # rare classes weigh more, for the macro F1
+    targets: FloatArray | None = None  # outputs of the teachers for each training sample
+    distillation: float = 0.0  # the share of the loss that these make
 
     def train(self, job: TrainingJob) -> Trained:
         torch = torch_module()
@@ -79,9 +85,8 @@ class TorchTrainer:
         device = "cuda" if torch.cuda.is_available() else "cpu"
         if device == "cuda":
             torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = True, False
-        module = module_of(job.architecture)
-        load_state(module, start_state(job))
-        module.to(device)
+        module = _loaded(job.architecture, start_state(job))
+        module.to(device, memory_format=torch.channels_last)
         epochs = self.final_epochs if job.is_final else self.settings.epochs
         if epochs:
             self._fit(torch, module, device, job, epochs)
@@ -89,20 +94,26 @@ class TorchTrainer:
         accuracy, macro_f1 = scores(self.data.validation.y, predicted, len(self.data.classes))
         return Trained(accuracy, macro_f1, state_of(module))
 
+    def taught_by(self, teachers: Sequence[tuple[CnnArchitecture, State]], share: float) -> TorchTrainer:
+        torch_module().set_num_threads(1)
+        given = [outputs(_loaded(*teacher), self.data.train.x) for teacher in teachers]
+        return replace(self, targets=np.mean(given, axis=0, dtype=np.float32), distillation=share)
+
     def ranges(self, architecture: CnnArchitecture, state: State, x: FloatArray) -> Ranges:
         torch_module().set_num_threads(1)
-        module = module_of(architecture)
-        load_state(module, state)
-        return ranges_of(module, [channels_first(x)])
+        return ranges_of(_loaded(architecture, state), [channels_first(x)])
 
     def _fit(self, torch: Any, module: Any, device: str, job: TrainingJob, epochs: float) -> None:
         train, size = self.data.train, min(self.settings.batch, len(self.data.train))
-        x = torch.from_numpy(channels_first(train.x)).to(device)
+        x = torch.from_numpy(train.x.copy()).to(device)  # workers share theirs, read-only
         y = torch.from_numpy(train.y).to(device)
         weight = (
             torch.from_numpy(_class_weights(train, len(self.data.classes))).to(device) if self.is_balanced else None
         )
-        loss = torch.nn.CrossEntropyLoss(weight=weight)
+        from_labels = torch.nn.CrossEntropyLoss(weight=weight)
+        targets = self.targets
+        if targets is not None:
+            targets = torch.softmax(torch.from_numpy(targets.copy()).to(device) / TEMPERATURE, 1)
         rate = self.settings.learning_rate
         optimiser = torch.optim.Adam(module.parameters(), lr=rate)
         steps = max(1, round(epochs * len(train) / size))
@@ -117,7 +128,12 @@ class TorchTrainer:
                 shape = tuple(frames.shape)
                 frames = frames + self.noise * torch.from_numpy(generator.standard_normal(shape, np.float32)).to(device)
             optimiser.zero_grad()
-            loss(module(frames), y[chosen]).backward()
+            found = module(frames.permute(0, 3, 1, 2))  # channels last, which is faster
+            loss = from_labels(found, y[chosen])
+            if targets is not None:
+                from_teachers = -(targets[chosen] * torch.log_softmax(found / TEMPERATURE, 1)).sum(1).mean()
+                loss = (1 - self.distillation) * loss + self.distillation * TEMPERATURE**2 * from_teachers
+            loss.backward()
             optimiser.step()
 
 
@@ -127,6 +143,11 @@ def channels_first(x: FloatArray) -> FloatArray:
 
 def predictions(module: Any, x: FloatArray) -> LabelArray:
     """The class that a module gives each input."""
+    return outputs(module, x).argmax(1).astype(np.int64)
+
+
+def outputs(module: Any, x: FloatArray) -> FloatArray:
+    """The scores that a module gives each class, for each input."""
     torch = torch_module()
     module.eval()
     device = next(module.parameters()).device
@@ -134,12 +155,18 @@ def predictions(module: Any, x: FloatArray) -> LabelArray:
     with torch.no_grad():
         for start in range(0, len(x), EVALUATED_AT_ONCE):
             frames = torch.from_numpy(channels_first(x[start : start + EVALUATED_AT_ONCE])).to(device)
-            found.append(module(frames).argmax(1).cpu().numpy())
-    return np.concatenate(found).astype(np.int64)
+            found.append(module(frames).cpu().numpy())
+    return np.concatenate(found)
+
+
+def _loaded(architecture: CnnArchitecture, state: State) -> Any:
+    module = module_of(architecture)
+    load_state(module, state)
+    return module
 
 
 def scores(y: LabelArray, predicted: LabelArray, classes: int) -> tuple[float, float]:
-    """Accuracy, and the mean of the classes' F1 scores; a class that is neither there nor predicted does not count."""
+    """Accuracy and macro F1. Classes without samples and predictions are left out of the mean."""
     table = np.zeros((classes, classes), np.int64)
     np.add.at(table, (y, predicted), 1)
     hits, true, said = table.diagonal(), table.sum(1), table.sum(0)
@@ -149,14 +176,14 @@ def scores(y: LabelArray, predicted: LabelArray, classes: int) -> tuple[float, f
 
 
 def _class_weights(train: LabelledSet, classes: int) -> FloatArray:
-    """Weights by the root of rarity, of mean 1 over the samples."""
+    """Weights by the square root of each class's rarity; their mean over the samples is 1."""
     counts = np.bincount(train.y, minlength=classes)
     weights = np.sqrt(counts.max() / counts)
     return np.asarray(weights * len(train) / (weights * counts).sum(), np.float32)
 
 
 def _batches(generator: np.random.Generator, count: int, size: int) -> Iterator[npt.NDArray[np.int64]]:
-    """Indices, each sample once an epoch but for the last few, without end."""
+    """Endless batches of indices: a new permutation each epoch, without its incomplete last batch."""
     while True:
         order = generator.permutation(count)
         for start in range(0, count - size + 1, size):

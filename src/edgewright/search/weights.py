@@ -65,7 +65,7 @@ def _fresh(name: str, shape: tuple[int, ...], generator: np.random.Generator) ->
 
 
 def inherited(child: CnnArchitecture, parent: CnnArchitecture, state: State, seed: int) -> dict[str, FloatArray]:
-    """The child's state out of its parent's: equal blocks keep their weights, also where a block was put in before.
+    """The child's state, inherited from its parent: equal blocks keep their weights, also behind an inserted block.
 
     Arrays of other sizes are cut to the first channels and the middle of the kernels; what is missing is fresh.
     """
@@ -80,12 +80,12 @@ def inherited(child: CnnArchitecture, parent: CnnArchitecture, state: State, see
 
 
 def _is_of_child(block: str, origins: Mapping[str, str]) -> bool:
-    """Whether the parent has the block's like; layers outside blocks are matched by name."""
+    """Whether the parent has a counterpart of the block; layers outside blocks are matched by name."""
     return block in origins or not block.startswith("block")
 
 
 def _origins(child: CnnArchitecture, parent: CnnArchitecture) -> dict[str, str]:
-    """The parent's block for blocks of the child: equal ones in order, and changed ones at the same place between."""
+    """The parent's block for each block of the child: equal ones in order, changed ones by position between these."""
     found: dict[str, str] = {}
     for tag, low, high, start, end in SequenceMatcher(None, parent.blocks, child.blocks, autojunk=False).get_opcodes():
         if tag in ("equal", "replace"):

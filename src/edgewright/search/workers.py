@@ -1,4 +1,4 @@
-"""Who prices and trains: processes of this machine by joblib, or a Dask cluster. Results do not depend on it."""
+"""Workers that price and train: processes of this machine (joblib) or a Dask cluster, with the same results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RETRIES = 3  # of work whose Dask worker was lost
 
 
 class Workers(Protocol):
-    """Runs one function on many items, at once where it can."""
+    """Applies a function to many items, in parallel if it can."""
 
     def map(
         self, function: Callable[[Shared, Item], Result], shared: Shared, items: Sequence[Item]
@@ -29,7 +29,7 @@ class Workers(Protocol):
 
 
 class LocalWorkers:
-    """Processes of this machine, each with one thread; a single one is this process itself."""
+    """Processes of this machine with one thread each; a single worker is this process itself."""
 
     def __init__(self, count: int | None = None) -> None:
         self.count = count or len(os.sched_getaffinity(0))

@@ -16,7 +16,8 @@ from .credentials import Credentials, Peer, peer_of
 from .messages import PROTOCOL, Disconnected, Hello, receive, send
 
 CONNECT_S, HANDSHAKE_S = 3.0, 5.0  # how long others may take
-GONE_S = 2.0  # data that nobody acknowledges for this long ends a connection
+GONE_S = 2.0  # without an acknowledgement of sent data, a connection ends
+UNSENT_BYTES = 1 << 17  # that the system takes ahead: more would let a later frame's tensor go first
 STRANGERS = 32  # connections that have not proved yet who they are; one more, and the oldest of them is closed
 MOST_SERVED = 1024  # connections of other devices
 QUIET_S = 1.0  # between two lines of the log about strangers
@@ -65,7 +66,7 @@ def dial(
 def hang_up(connection: socket.socket) -> None:
     """Ends a connection and wakes the thread that waits for it, which closes it.
 
-    To close it here would give its number to the next connection while that thread still reads from it; and
+    Closing it here would give its file number to the next connection while that thread still reads from it, and
     `SSLSocket.shutdown` would let that thread send a last message without TLS.
     """
     with suppress(OSError, ValueError):
@@ -73,7 +74,7 @@ def hang_up(connection: socket.socket) -> None:
 
 
 class Listener:
-    """Waits for connections, each of which gets a thread once its certificate and its first message are good.
+    """Accepts connections; each gets a thread, and is served once its certificate and first message are good.
 
     Strangers get no answer, and cannot keep others out: they have little time, and the newest connections are kept.
     """
@@ -179,6 +180,7 @@ def _tune(connection: socket.socket) -> None:
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in (
         ("TCP_USER_TIMEOUT", int(GONE_S * 1000)),
+        ("TCP_NOTSENT_LOWAT", UNSENT_BYTES),
         ("TCP_KEEPIDLE", 1),
         ("TCP_KEEPINTVL", 1),
         ("TCP_KEEPCNT", 2),

@@ -26,7 +26,7 @@ class CurrentEngine:
         return self._engine
 
     def replace(self, begin: Callable[[], Engine] | None) -> Engine | None:
-        """Ends what is under way, and begins anew: the old plan's memory is free before the next takes its own."""
+        """Ends the engine at work before the next begins, so that their memory is never held at the same time."""
         with self._replacing:
             with self._changed:
                 old, self._engine = self._engine, None
@@ -43,7 +43,7 @@ class CurrentEngine:
             return engine
 
     def end(self) -> None:
-        """Ends what is under way; nothing will begin any more."""
+        """Ends the engine at work, and refuses all later ones."""
         with self._changed:
             self._is_over = True
             self._changed.notify_all()
@@ -52,7 +52,7 @@ class CurrentEngine:
     def serve(self, connection: ssl.SSLSocket, device: str, greeting: Hello) -> None:
         """Takes tensors or credits of another device, once this one is in the same epoch; Disconnected at the end.
 
-        Who comes from an epoch that is over is sent away.
+        A device of an earlier epoch is disconnected.
         """
         epoch = greeting.epoch
         with self._changed:

@@ -1,7 +1,7 @@
 """One epoch on one device: memory, library, and the threads that compute, send and tell others that they may send.
 
-Everything shared is in the FrameBook, under one lock. A tensor goes from the sender's slot to the receiver's without a
-copy in between. An engine never recovers: when anything goes wrong it says so, and the coordinator begins a new epoch.
+All shared state is in the FrameBook, under one lock. A tensor goes from the sender's slot to the receiver's without a
+copy in between. An engine does not recover from errors: it reports them, and the coordinator begins a new epoch.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Engine:
         self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         self._library, self._functions = load_parts(plan, library)
         self._lock = threading.Lock()
-        # What threads wait for. One that nothing has happened for is not woken: that would cost as much as a message.
+        # A thread is woken only when it can go on: waking one costs as much as a message.
         self._may_run, self._may_send, self._has_left = (threading.Condition(self._lock) for _ in range(3))
         self._book = FrameBook(plan, first)
         self._credits: dict[str, queue.SimpleQueue[tuple[Number, int] | None]] = {
@@ -165,11 +165,11 @@ class Engine:
     def _compute(self) -> None:
         while True:
             with self._lock:
-                while not self._is_closed and not (ready := list(self._book.runnable())):
+                while not self._is_closed and not (ready := next(self._book.runnable(), None)):
                     self._may_run.wait()
-                if self._is_closed:
+                if self._is_closed or ready is None:
                     return
-                worker, number, frame = min(ready, key=lambda each: (each[2], each[1]))
+                worker, number, frame = ready
             began = time.perf_counter()
             self._run(number, frame)
             for each in self.plan.parts[number].writes:
@@ -228,7 +228,7 @@ class Engine:
     # What the threads share
 
     def _tell(self) -> None:
-        """Called with the lock held, when something has happened: wakes who can go on, here and elsewhere."""
+        """Wakes the threads that can go on, and grants other devices credits. The caller holds the lock."""
         for fifo, frame in self._book.new_credits():
             if fifo.origin == self.plan.device:
                 self._book.credited(fifo.number, frame, fifo.origin)
@@ -247,7 +247,7 @@ class Engine:
             self._tell()
 
     def _leave(self, fifo: NodeFifo, frame: int, written: memoryview | None = None) -> None:
-        """A result goes out: from its slot, unless it was received where it belongs."""
+        """Hands out a result: from its slot, unless it was received where it belongs."""
         assert self._outside is not None
         if fifo.starts:
             self._outside.place(fifo.number, frame)[:] = written if written is not None else self._slot(fifo, frame)

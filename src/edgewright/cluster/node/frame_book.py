@@ -1,17 +1,17 @@
 """What may happen next on a device: which part may run, what may be sent, what may come. No threads, no sockets.
 
 The rules are those of a Deployment (`program.deployment`). A part runs when its inputs hold the frame and its outputs
-have a slot for it. A frame comes over a link when its slot is free, which the receiver says beforehand: a credit. A
-slot is free when all have read what lay there, and when whoever shares its bytes has had his turn. Frames that come
-from outside are kept by the gateway until their results are there; it sends them from where they are kept, also to
-itself. Results are copied out as soon as they are there.
+have a slot for it. A frame is sent over a link when the receiver has said that its slot is free: a credit. A slot is
+free when all readers have read it, and when the FIFOs that share its bytes have had their turn. Parts and transfers are
+served in the order in which they become ready, as in the simulator. The gateway keeps frames from outside until their
+results are there; it sends them from where they are kept, also to itself. Results are copied out at once.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
 
 from .node_plan import NodeFifo, NodePlan, Number
 
@@ -44,9 +44,9 @@ class FrameBook:
             self._turns.setdefault(turn.then, []).append((turn.first, turn.frames))
             self._touched_by[turn.first].append(turn.then)
         self._touched = dict.fromkeys(self.progress)  # FIFOs that may have room since they were last looked at
-        self._to_send: list[tuple[int, Number, str]] = []  # frames that are here and that a device has room for
+        self._to_send: deque[tuple[int, Number, str]] = deque()  # frames that are here and that a device has room for
         self._next = [(0, first)] * len(plan.workers)  # of each worker: a part's place, and the frame
-        self._ahead = set(range(len(plan.workers)))  # workers whose next part may run, as far as is known
+        self._ahead = dict.fromkeys(range(len(plan.workers)))  # workers whose next part may run, as far as is known
         self._blocked: dict[Number, list[int]] = {}  # the other workers, by the FIFO that they wait for
 
     def _begun(self, fifo: NodeFifo) -> _Progress:
@@ -57,14 +57,14 @@ class FrameBook:
     # What may happen
 
     def runnable(self) -> Iterator[tuple[int, Number, int]]:
-        """Workers that may run their next part: (worker, part, frame)."""
-        for worker in sorted(self._ahead):
+        """Workers that may run their next part: (worker, part, frame), who has waited longest first."""
+        for worker in list(self._ahead):
             part, frame = self.next_of(worker)
             blocking = self._blocking(part, frame)
             if blocking is None:
                 yield worker, part, frame
             else:
-                self._ahead.remove(worker)
+                del self._ahead[worker]
                 self._blocked.setdefault(blocking.fifo.number, []).append(worker)
 
     def next_of(self, worker: int) -> tuple[Number, int]:
@@ -109,10 +109,10 @@ class FrameBook:
         return frame < self.admitted  # a result: there is room for those of frames that are under way
 
     def sendable(self) -> tuple[NodeFifo, int, str] | None:
-        """What is to be sent next, and to which device: the oldest frame first."""
+        """What is to be sent next, and to which device: what has waited longest."""
         ahead = self._to_send
         while ahead and ahead[0][0] < self.progress[ahead[0][1]].sent[ahead[0][2]]:
-            heappop(ahead)  # it was sent
+            ahead.popleft()  # it was sent
         if not ahead:
             return None
         frame, number, device = ahead[0]
@@ -152,7 +152,8 @@ class FrameBook:
             self._touch(each)
         place = self._next[worker][0] + 1
         self._next[worker] = (place, frame) if place < len(self.plan.workers[worker]) else (0, frame + 1)
-        self._ahead.add(worker)
+        self._ahead.pop(worker, None)
+        self._ahead[worker] = None  # behind those that have waited
 
     def came(self, number: Number, frame: int) -> None:
         """A frame was written to its slot."""
@@ -173,20 +174,20 @@ class FrameBook:
             return False
         progress.credited[device] = frame + 1
         if frame < (self.admitted if progress.fifo.is_given else progress.written):
-            heappush(self._to_send, (frame, number, device))
+            self._to_send.append((frame, number, device))
         return True
 
     def _is_here(self, progress: _Progress, frame: int) -> None:
         """A frame can be sent to the devices that have room for it."""
         for device, credited in progress.credited.items():
             if frame < credited:
-                heappush(self._to_send, (frame, progress.fifo.number, device))
+                self._to_send.append((frame, progress.fifo.number, device))
 
     def _touch(self, number: Number) -> None:
         """Something that a FIFO or its slot waits for has happened, or the slot of one that shares its bytes."""
         for each in self._touched_by[number]:
             self._touched[each] = None
-            self._ahead.update(self._blocked.pop(each, ()))
+            self._ahead.update(dict.fromkeys(self._blocked.pop(each, ())))
 
     def _is_free(self, progress: _Progress, frame: int) -> bool:
         fifo = progress.fifo
@@ -195,7 +196,7 @@ class FrameBook:
         )
 
     def _is_read(self, progress: _Progress, frame: int) -> bool:
-        """Whether nobody needs a frame in its slot any more."""
+        """Whether all readers and receivers have had a frame."""
         if frame < self.first:
             return True
         if progress.written <= frame or any(done <= frame for done in progress.read.values()):

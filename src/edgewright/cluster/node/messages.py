@@ -1,7 +1,7 @@
-"""What devices of a running cluster say to each other: small typed messages, each with its length before it.
+"""The messages between devices of a running cluster: small and typed, each with its length before it.
 
-A connection carries messages one way. Whoever opens it says first what it is for (`Hello`); a message that is too long,
-cannot be read or is not expected there ends the connection, and nothing else.
+A connection carries messages one way. The first one says what the connection is for (`Hello`). A message that is too
+long, cannot be read or is not expected there ends the connection, and nothing else.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Survey(Message, frozen=True):
 
 
 class Prepare(Message, frozen=True):
-    """A plan that may be begun later, as a NodePlan in JSON, signed by whoever holds the keys."""
+    """A plan that may be begun later, as a NodePlan in JSON, signed by the holder of the keys."""
 
     plan: bytes
     signature: bytes
@@ -151,7 +151,7 @@ class Disconnected(Exception):
 
 
 def send(connection: socket.socket, message: Message) -> None:
-    """Sends one message; Disconnected when nobody is there."""
+    """Sends one message; Disconnected when the other side is gone."""
     data = msgspec.msgpack.encode(message)
     _send_all(connection, _LENGTH.pack(len(data)) + data)
 
@@ -200,7 +200,7 @@ def receive_bytes(connection: socket.socket, size: int) -> bytearray:
 
 
 def receive_into(connection: socket.socket, place: memoryview) -> None:
-    """Fills the memory with what comes: nothing is copied."""
+    """Receives straight into this memory."""
     at = 0
     while at < len(place):
         try:

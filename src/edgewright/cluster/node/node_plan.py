@@ -1,7 +1,7 @@
-"""What one device has to know of a deployment: its parts, its slots with their addresses, and whom it talks to.
+"""What one device has to know of a deployment: its parts, the addresses of its slots, and the devices it talks to.
 
 A part is called with the addresses of its arena and slots; a device needs no shapes and no types. The plan is sent as
-JSON and signed, with the digest of the library in it, so that nothing runs that the holder of the keys has not made.
+signed JSON with the digest of the library in it, so that only what the holder of the keys has made is executed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class NodePart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NodeTurn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whoever writes `then` for frame f waits until `first` of frame f - frames is read: they share bytes."""
+    """FIFO `then` takes frame f only when frame f - frames of `first` has been read: they share bytes."""
 
     first: Number
     then: Number

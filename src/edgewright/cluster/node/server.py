@@ -1,4 +1,4 @@
-"""A node: waits for a coordinator, keeps its files and plans, and carries out the one that is begun.
+"""A node: waits for a coordinator, stores its files and plans, and carries out the plan that it begins.
 
 One run at a time. A run ends when its connections do, or when nothing is heard of its coordinator: then the memory of
 its plan is free again, and the next coordinator may come.

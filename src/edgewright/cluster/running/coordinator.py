@@ -1,9 +1,9 @@
 """The coordinator of a run, in the process of the gateway: it begins epochs, and survives the loss of devices.
 
-Inference is a pure function. So frames are kept at the gateway until their results are there. When a device is lost,
-all that is under way is dropped and computed again by a plan for the devices that are left, in a new epoch, which
-nobody of the old one can disturb. Plans for the loss of any one device are made beforehand; when more are lost, one is
-made then.
+Inference is a pure function, so the gateway keeps frames until their results are there. When a device is lost, all
+frames under way are dropped and computed again by a plan for the remaining devices, in a new epoch, which devices of
+the old one cannot disturb. Plans for the loss of any one device are made beforehand; when more are lost, one is made
+then.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .remote_device import Event, Lost, Progress, RemoteDevice, untold
 
 BEGIN_S = 10.0  # that devices have to begin an epoch
 SUSPECT_S = 1.5  # after which a device that another cannot reach is given up
-WAITING_RESULTS = 8  # that nobody has taken yet
+WAITING_RESULTS = 8  # that the caller has not taken yet
 
 Replan = Callable[[frozenset[str]], PreparedPlan]
 
@@ -76,7 +76,7 @@ class Coordinator:
         self._suspects: dict[str, tuple[int, float, str]] = {}  # the epoch, until when, why
         self._is_replanning, self._over = False, threading.Event()
         self._away = LostDevices(self._reached, self._joined, lambda text: self.say(text), self._over)
-        self._is_better_later = False  # a device is back that the plan at work does without
+        self._is_better_later = False  # a device is back that the current plan does not use
         self._error: EdgewrightError | None = None
         self._replan: Replan | None = None
         self.keeper = FrameKeeper({}, {})
@@ -300,7 +300,7 @@ class Coordinator:
         self._waiting, self._suspects = set(), {}
         self.plan = plan = self._best_plan()
         if plan is None:
-            self._plan_anew()
+            self._request_plan()
             return
         self.epoch += 1
         first = self.keeper.begin(plan)
@@ -329,8 +329,8 @@ class Coordinator:
         with self.keeper.changed:
             self.keeper.changed.notify_all()
 
-    def _plan_anew(self) -> None:
-        """No plan is left: one is made for the devices that there are, while these rest."""
+    def _request_plan(self) -> None:
+        """No prepared plan fits the remaining devices: has one made while they rest."""
         there = frozenset({self.name, *self.remotes})
         for remote in self.remotes.values():
             remote.order(Rest())

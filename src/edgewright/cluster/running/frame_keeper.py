@@ -39,7 +39,7 @@ class FrameKeeper:
         self.latencies: deque[float] = deque(maxlen=REMEMBERED)
         self.finish_times: deque[float] = deque(maxlen=REMEMBERED)
 
-    # Used by whoever brings frames and takes results
+    # Used by the source of frames and the reader of results
 
     def admit(self, values: Frame) -> None:
         frame = self._checked(values)

@@ -114,7 +114,7 @@ def _check_names(cluster_name: str, devices: Sequence[str], gateway: str) -> Non
 
 
 def _check_device(folder: Path, name: str, is_coordinator: bool, authority: _Authority) -> None:
-    """Refuses existing keys that do not fit the cluster: they are not replaced unasked."""
+    """Refuses existing keys that do not fit the cluster, rather than replace them."""
     advice = f"remove '{folder}' and run `edgewright cluster keys` again to replace its keys"
     try:
         found = load_credentials(folder)
@@ -220,7 +220,7 @@ def _private_pem(key: EllipticCurvePrivateKey | Ed25519PrivateKey) -> bytes:
 
 
 def _write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Writes all files or none, into a new folder. Nobody else can read them at any moment."""
+    """Writes all files or none, into a new folder that only its owner can ever read."""
     temporary = None
     try:
         temporary = tempfile.mkdtemp(dir=folder.parent, prefix=".edgewright-")  # mode 700

@@ -15,7 +15,10 @@ START_S = 20.0
 
 
 class LocalNodes:
-    """One process for each device but the gateway, which is in the caller's own. All end with the `with` block."""
+    """One process for each device but the gateway, which is in the caller's own.
+
+    All end with the `with` block, and with the caller's process, however that ends.
+    """
 
     def __init__(
         self,
@@ -54,8 +57,11 @@ class LocalNodes:
         self.folder.mkdir(parents=True, exist_ok=True)
         command = [*self.prefixes.get(name, ()), sys.executable, "-m", "edgewright.cluster.node", str(self.keys / name)]
         command += ["--listen", address or f"{self._host(name)}:0", "--store", str(self.folder / name)]
+        pipe = subprocess.PIPE
         with (self.folder / f"{name}.log").open("a") as log:
-            self.processes[name] = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+            self.processes[name] = subprocess.Popen(
+                [*command, "--until-input-ends"], stdin=pipe, stdout=pipe, stderr=log, text=True
+            )
 
     def restart(self, name: str) -> None:
         """Starts a node that has ended, at its old address."""
@@ -80,5 +86,6 @@ class LocalNodes:
             process.kill()
         for process in self.processes.values():
             process.wait()
-            if process.stdout:
-                process.stdout.close()
+            for pipe in (process.stdin, process.stdout):
+                if pipe:
+                    pipe.close()

@@ -1,4 +1,4 @@
-"""Devices that were lost in a run: each is tried again, less and less often, until it can take part."""
+"""Devices that were lost in a run: each is tried again at growing intervals until it can take part."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class LostDevices:
         say: Callable[[str], None],
         over: threading.Event,
     ) -> None:
-        """Nobody is tried any more when the run is over."""
+        """No device is tried any more once `over` is set."""
         self._reach, self._joined, self._say, self._over = reach, joined, say, over
         self._refusals: dict[str, str] = {}  # what was said of devices that came back and could not take part
         self.losses: Counter[str] = Counter()  # of each device

@@ -1,4 +1,4 @@
-"""PrometheusFigures of a run for other programs: lines of JSON in a file, and an endpoint for Prometheus."""
+"""Figures of a run for other programs: lines of JSON in a file, and an endpoint for Prometheus."""
 
 from __future__ import annotations
 
@@ -83,5 +83,5 @@ def _figures(status: ClusterStatus) -> Iterator[tuple[str, str, float]]:
     yield "frames_under_way", "Frames without results yet", status.under_way
     yield "frames_per_second", "Results a second, recently", status.frames_per_s
     yield "latency_seconds", "From a frame to its result, recently", status.latency_s
-    yield "epoch", "How often the run began anew, and once", status.epoch
+    yield "epoch", "1, and one more for each restart of the run", status.epoch
     yield "losses", "Devices lost so far", status.recoveries

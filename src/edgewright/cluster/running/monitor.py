@@ -1,4 +1,4 @@
-"""What a run is doing, as plain data: for the terminal, a page, JSON lines, and whoever scrapes figures."""
+"""What a run is doing, as plain data: for the terminal, a page, JSON lines and Prometheus."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Monitor:
 
 @contextmanager
 def repeated(act: Callable[[], None], every_s: float) -> Iterator[None]:
-    """While the block runs, `act` is called in a thread of its own each time that so many seconds are over."""
+    """While the block runs, a thread calls `act` every `every_s` seconds."""
     over = threading.Event()
 
     def work() -> None:

@@ -48,11 +48,11 @@ class Lost:
 
 
 Event = Report | Lost
-Progress = Callable[[int], None]  # so many bytes more are there
+Progress = Callable[[int], None]  # is told of bytes that the device has stored
 
 
 def untold(_size: int) -> None:
-    """Progress that nobody watches."""
+    """Ignores progress."""
 
 
 class RemoteDevice:
@@ -120,7 +120,7 @@ class RemoteDevice:
         self._notify(self, Lost(why))
 
     def close(self) -> None:
-        """Ends the connections, and whoever waits for answers."""
+        """Ends the connections; threads that wait for answers get an error."""
         with self._lock:
             self._is_lost = True
             self._lock.notify_all()
@@ -133,7 +133,7 @@ class RemoteDevice:
         self._wait(lambda: self._missing is not None)
         missing, self._missing = self._missing or {}, None
         if any(digest not in sizes or not 0 <= there <= sizes[digest] for digest, there in missing.items()):
-            raise RunError(f"device '{self.name}' asks for files that it does not need; install edgewright there anew")
+            raise RunError(f"device '{self.name}' asks for files that it does not need; reinstall edgewright there")
         progress(sum(sizes.values()) - sum(sizes[digest] - there for digest, there in missing.items()))
         if not missing:
             return

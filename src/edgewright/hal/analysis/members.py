@@ -65,7 +65,8 @@ def member_of(cursor: Cursor, description: Description) -> Member | None:
 def _path(cursor: Cursor, description: Description) -> tuple[Cursor, str, tuple[tuple[str, Cursor | None], ...]]:
     """From a member expression upwards: the pointer at its beginning and the members before the last."""
     before = operand(cursor)
-    if before.kind is KINDS.UNARY_OPERATOR and unary_operator(before) in ("*", "&"):
+    is_pointed = before.type.get_canonical().kind is not cindex.TypeKind.POINTER  # (*p).x, which (*p)->x is not
+    if before.kind is KINDS.UNARY_OPERATOR and unary_operator(before) in ("*",) * is_pointed + ("&",):
         inner = bare(next(iter(children(before))))
         if unary_operator(before) == "*" or inner.kind not in (KINDS.MEMBER_REF_EXPR, KINDS.ARRAY_SUBSCRIPT_EXPR):
             return inner, _group(inner), ()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..language.description import Description, Refusal
 from .accesses import Kind
 from .clusters import hindrance
 from .conflicts import Conflicts
 from .spaces import Space, Spaces, Use
+
+Bonds = Mapping[tuple[str, str], frozenset[str]]
 
 
 def bonds_of(space: Space) -> tuple[frozenset[str], ...]:
@@ -20,14 +22,13 @@ def bonds_of(space: Space) -> tuple[frozenset[str], ...]:
     return tuple(frozenset(names) for names in found.values())
 
 
-def bonded(spaces: Spaces) -> dict[tuple[str, str], frozenset[str]]:
+def bonded(spaces: Spaces) -> Bonds:
     """The set of every slot that is together with others, by space and slot."""
     return {(name, slot): bond for name, space in spaces.items() for bond in bonds_of(space) for slot in bond}
 
 
-def moments_of(clusters: Iterable[Sequence[Use]], spaces: Spaces) -> tuple[tuple[Use, ...], ...]:
+def moments_of(clusters: Iterable[Sequence[Use]], bonds: Bonds) -> tuple[tuple[Use, ...], ...]:
     """The accesses of clusters that must become one: of several fields that are together."""
-    bonds = bonded(spaces)
     found = []
     for cluster in clusters:
         parts: dict[frozenset[str], list[Use]] = {}
@@ -38,12 +39,11 @@ def moments_of(clusters: Iterable[Sequence[Use]], spaces: Spaces) -> tuple[tuple
     return tuple(found)
 
 
-def split_moments(moments: Sequence[tuple[Use, ...]], judge: Conflicts, spaces: Spaces) -> Iterator[Refusal]:
+def split_moments(moments: Sequence[tuple[Use, ...]], judge: Conflicts, bonds: Bonds) -> Iterator[Refusal]:
     """Accesses of one function to fields declared together that are not merged, and why.
 
     Two moments are split where each has a field that the other lacks: what is read then belongs to two times.
     """
-    bonds = bonded(spaces)
     for number, second in enumerate(moments):
         for first in moments[:number]:
             one, other = sorted((first[0], second[0]), key=lambda use: use.access.number)
@@ -61,9 +61,10 @@ def split_moments(moments: Sequence[tuple[Use, ...]], judge: Conflicts, spaces: 
             yield Refusal(other.access.place, what + why, f"let one follow the other (line {one.access.place.line})")
 
 
-def partial_writes(moments: Sequence[tuple[Use, ...]], description: Description, spaces: Spaces) -> Iterator[Refusal]:
+def partial_writes(
+    moments: Sequence[tuple[Use, ...]], description: Description, spaces: Spaces, bonds: Bonds
+) -> Iterator[Refusal]:
     """Writes of some of the fields that are together, where the others could not be put back."""
-    bonds = bonded(spaces)
     for moment in moments:
         if moment[0].access.kind is not Kind.WRITE:
             continue

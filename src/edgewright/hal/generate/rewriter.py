@@ -103,8 +103,7 @@ class Rewriter:
         text = self.sheet.original
         for first, last, name in self.design.analysis.source.macros.uses.get(self.function.file, ()):
             if name == LINE and self.function.body[0] <= first < self.function.body[1]:
-                number = text[:first].count(b"\n") + 1
-                self.sheet.replace((first, last), partial(str, number))
+                self.sheet.replace((first, last), partial(str, _line_number(text[:first])))
 
     def _replace(self, span: Span, accesses: list[Access]) -> None:
         last = accesses[-1]
@@ -325,3 +324,12 @@ class Rewriter:
 
     def _type(self, access: Access) -> str:
         return field_type(self._bits(access))
+
+
+_RENUMBERED = re.compile(rb"^[ \t]*#[ \t]*(?:line[ \t]+)?(\d+)[^\n]*\n", re.MULTILINE)
+
+
+def _line_number(before: bytes) -> int:
+    """The number of the line behind some text, counted on from the last `#line` in it."""
+    *_, last = [(1, 0), *((int(found[1]), found.end()) for found in _RENUMBERED.finditer(before))]
+    return last[0] + before.count(b"\n", last[1])

@@ -165,11 +165,21 @@ def variable_misuses(node: Node, description: Description) -> Iterator[Refusal]:
     if group := value(kind, description):
         what = f"{name} returns group '{group}'" if is_function else f"{name} is a group '{group}' outside a device"
         yield Refusal(place(cursor), what, _ELSEWHERE)
+    if cursor.kind is KINDS.FIELD_DECL and cursor.semantic_parent.kind is KINDS.UNION_DECL:
+        yield from _overlaid(cursor, name, description)
     kind = kind.get_canonical()
     if kind.kind is POINTER and pointee(kind, description) and kind.get_pointee().is_volatile_qualified():
         yield Refusal(
             place(cursor), f"{name} points to a volatile group", "leave volatile out; the generated code has it"
         )
+
+
+def _overlaid(member: Cursor, name: str, description: Description) -> Iterator[Refusal]:
+    """A pointer to a group in a union whose other members may give it another value."""
+    group, others = _named(member.type, description), member.semantic_parent.type.get_fields()
+    if group and any(_named(other.type, description) != group for other in others):
+        what = f"{name}, a pointer to group '{group}', shares a union with others"
+        yield Refusal(place(member), what, "use a struct")
 
 
 _ELSEWHERE = (

@@ -77,10 +77,10 @@ class Model:
         self.cp.add_bool_or([result, *(cause.negated() for cause in causes)])
 
 
-def add_part(model: Model, part: LayoutPart, near: frozenset[frozenset[str]] | None) -> PartVariables:
-    """The variables and rules of one space; with `near`, only these pairs of slots may share a register."""
+def add_part(model: Model, part: LayoutPart) -> PartVariables:
+    """The variables and rules of one space."""
     chosen = PartVariables(part)
-    _assign(model, chosen, near)
+    _assign(model, chosen)
     _bind(model, chosen)
     _separate(model, chosen)
     _lanes(model, chosen)
@@ -90,12 +90,12 @@ def add_part(model: Model, part: LayoutPart, near: frozenset[frozenset[str]] | N
     return chosen
 
 
-def _assign(model: Model, chosen: PartVariables, near: frozenset[frozenset[str]] | None) -> None:
+def _assign(model: Model, chosen: PartVariables) -> None:
     free, rules = chosen.part.free, chosen.part.rules
     chosen.inside = {r: [] for r in free}
     for n, f in enumerate(free):
         for r in free[: n + 1]:
-            if f == r or ((near is None or frozenset((f, r)) in near) and rules.pair(f, r)):
+            if f == r or rules.pair(f, r):
                 chosen.x[f, r] = model.new(f"{f} in {r}")
                 chosen.inside[r].append(f)
         model.cp.add_exactly_one(chosen.x[f, r] for r in free[: n + 1] if (f, r) in chosen.x)

@@ -1,10 +1,9 @@
 """The best layout by the cost model: a constraint model (CP-SAT) decides which slots share registers.
 
-Without a limit on the map every space is solved by itself, children first; with one, all of them at once. Where there
-are too many slots only those that some place accesses together may share, and the rest is packed beforehand. The
-search starts from the paper's layout, or from the smallest map that first fit finds, improved by local search; what it
-finds is never worse than that. All models of a layout share one limit of time, so that what a small one leaves is for
-the others.
+Local search improves the paper's layout, or the smallest map that first fit finds. The model starts from that layout,
+and its result is never worse. Without a limit on the map every space is solved by itself, children first; with one, all
+of them at once. In spaces of many slots the model finds nothing better, and local search alone has to do. All models of
+a layout share one limit of time, so that what a small one leaves is for the others.
 """
 
 from __future__ import annotations
@@ -12,23 +11,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import combinations
 from math import prod
-
-import networkx as nx
 
 from ... import cpsat
 from ...cpsat import cp_model
 from ...errors import Infeasible
 from ..analysis.spaces import Joint, Spaces
 from ..language.description import Description
-from .cells import Cell, Cells
-from .constraint_model import LayoutPart, Linear, Model, PartVariables, add_part, add_size, cells_of, content, hint
+from .cells import Cells
+from .constraint_model import LayoutPart, Linear, Model, PartVariables, add_part, add_size, cells_of, hint
 from .cost import LayoutGoal, cost_of
 from .judge import checked
 from .layout import Layout
 from .local_search import Search
-from .problem import MANY, RegisterLayoutProblem
+from .problem import RegisterLayoutProblem
 from .rules import packed
 
 PATIENCE = 0.2  # units of deterministic time for all models of a layout: about a second
@@ -117,7 +113,7 @@ def _fits(problem: RegisterLayoutProblem, cells: Cells) -> bool:
 
 
 class _Undecided(Exception):
-    """The solver ran out of time with neither a layout nor a proof that there is none."""
+    """The solver ran out of time, or has too many slots, with neither a layout nor a proof that there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +142,12 @@ def _each_by_itself(problem: RegisterLayoutProblem, start: Cells, patience: floa
     clock = _SolvingTime(patience, len(problem.spaces))
     for name, space in problem.spaces.items():
         if problem.is_large(name):
-            cells[name], gap = _in_pieces(problem, name, start[name], instances[name], clock), None
+            gap = None
             continue
         done = problem.assembled(cells).spaces
         areas = sum(done[area.space].size * prod(area.counts) for area in space.areas)
         model = Model(problem.goal)
-        chosen = _added(model, problem, problem.part(name), start)
+        chosen = _added(model, problem.part(name), start)
         size = add_size(model, chosen, areas, problem.most(space) + areas)
         try:
             found = _solved(problem, model, [chosen], instances[name] * size, clock)
@@ -163,45 +159,18 @@ def _each_by_itself(problem: RegisterLayoutProblem, start: Cells, patience: floa
     return _Found(cells, gap)
 
 
-def _in_pieces(
-    problem: RegisterLayoutProblem, name: str, start: tuple[Cell, ...], instances: int, clock: _SolvingTime
-) -> tuple[Cell, ...]:
-    """Cells of a large space: sets of slots that have nothing to do with each other are solved apart."""
-    part = problem.part(name)
-    graph = nx.Graph()
-    graph.add_nodes_from(part.free)
-    graph.add_edges_from(tuple(pair) for pair in _near(part, start))
-    cells = list(problem.fixed(name))
-    components = sorted(nx.connected_components(graph), key=lambda found: (len(found), min(found)))
-    clock.models += sum(1 < len(component) <= MANY for component in components) - 1
-    for component in components:
-        if not 1 < len(component) <= MANY:  # nothing to solve, or more than can be
-            cells += [cell for cell in start if set(cell.slots) <= component]
-            continue
-        model = Model(problem.goal)
-        free = tuple(slot for slot in part.free if slot in component)
-        patterns = tuple(pattern for pattern in part.patterns if pattern.slots & component)
-        chosen = _added(model, problem, replace(part, free=free, patterns=patterns, settled=0), {name: start})
-        try:
-            found = _solved(problem, model, [chosen], instances * content(model, chosen), clock)
-        except _Undecided:
-            cells += [cell for cell in start if set(cell.slots) <= component]
-            continue
-        assert found is not None
-        cells += found.cells[name][len(problem.fixed(name)) :]
-    return tuple(cells)
-
-
 def _at_once(problem: RegisterLayoutProblem, start: Cells, patience: float) -> _Found | None:
     """All spaces in one model under the limit; None where that has no solution."""
     most = limit = problem.goal.max_map
     assert most is not None and limit is not None
+    if any(map(problem.is_large, problem.spaces)):
+        raise _Undecided
     while limit > 0:
         model = Model(problem.goal)
         sizes: dict[str, Linear] = {}
         parts = []
         for name, space in problem.spaces.items():
-            parts.append(_added(model, problem, problem.part(name), start))
+            parts.append(_added(model, problem.part(name), start))
             areas = sum(sizes[area.space] * prod(area.counts) for area in space.areas)
             sizes[name] = add_size(model, parts[-1], areas, problem.most(space))
         total = sum(sizes[device.group] for device in problem.description.devices)
@@ -216,23 +185,10 @@ def _at_once(problem: RegisterLayoutProblem, start: Cells, patience: float) -> _
     return None
 
 
-def _added(model: Model, problem: RegisterLayoutProblem, part: LayoutPart, start: Cells) -> PartVariables:
-    name = part.space.name
-    chosen = add_part(model, part, _near(part, start[name]) if problem.is_large(name) else None)
-    hint(model, chosen, start[name])
+def _added(model: Model, part: LayoutPart, start: Cells) -> PartVariables:
+    chosen = add_part(model, part)
+    hint(model, chosen, start[part.space.name])
     return chosen
-
-
-def _near(part: LayoutPart, start: Sequence[Cell]) -> frozenset[frozenset[str]]:
-    """Pairs of slots that some place accesses together, or that share a register already."""
-    free = frozenset(part.free)
-    near = [
-        *(pattern.slots | pattern.known for pattern in part.patterns),
-        *part.rules.bonds,
-        *(frozenset(cell.slots) for cell in start),
-    ]
-    pairs = (combinations(sorted(slots & free), 2) for slots in near)
-    return frozenset(frozenset(pair) for of in pairs for pair in of)
 
 
 def _solved(
@@ -249,8 +205,7 @@ def _solved(
     names = [chosen.part.space.name for chosen in parts]
     cells = {n: (*problem.fixed(n), *cells_of(chosen, solver)) for n, chosen in zip(names, parts, strict=True)}
     gap = solver.objective_value - solver.best_objective_bound
-    is_exact = all(not problem.is_large(name) and problem.counts_views(name) for name in names)
-    return _Found(cells, gap if is_exact else None)
+    return _Found(cells, gap if all(map(problem.counts_views, names)) else None)
 
 
 def _score(problem: RegisterLayoutProblem, layout: Layout) -> int:

@@ -19,7 +19,7 @@ from .paper import paper_cells
 from .rules import Rules, packed
 
 NEAR = 128  # bytes that a load or store of 16 bits reaches from a pointer: 31 words on RISC-V and on Cortex-M
-MANY = 60  # slots of a space from which only those that are accessed together may share a register
+MANY = 60  # slots of a space beyond which local search alone has to do, and unused slots are packed beforehand
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,10 +173,11 @@ def compile_image(
     includes: Sequence[Path] = (),
     defines: Sequence[str] = (),
     callbacks: Sequence[str] = (),
+    level: str = "-Os",
 ) -> Image:
-    """The driver's files at -Os; `inline=False` inlines no function."""
+    """The driver's files, compiled; `inline=False` inlines no function."""
     compiler = toolchain(target)
-    flags = [*FLAGS, "-std=gnu11", "-Os", "-w", "-I.", *(f"-I{path.resolve()}" for path in includes)]
+    flags = [*FLAGS, "-std=gnu11", level, "-w", "-I.", *(f"-I{path.resolve()}" for path in includes)]
     flags += [f"-D{define}" for define in ("EDGEWRIGHT_HAL_PROTOTYPE", *defines)]
     flags += ["-idirafter", str(STANDARD)]  # headers such as string.h, where the compiler came without a library
     if not inline:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from itertools import product
 
 from .abi import Signature, Type, places_of
 from .addresses import Instances
@@ -17,6 +18,7 @@ from .peripheral import seeded
 from .verification import Fault
 
 BUFFER = 1 << 14  # bytes of a buffer that are compared
+ELEMENTS = 4  # of what a parameter points to that hold pointers which lead somewhere
 _TRUTHS = bytes(byte & 1 for byte in range(256))
 _APART = 1 << 17
 CALLBACKS = tuple(f"prototype_callback_{number}" for number in range(8))
@@ -158,7 +160,8 @@ class Caller:
             for flag in type_.flags:
                 content[flag :: type_.pointee] = content[flag :: type_.pointee].translate(_TRUTHS)
             machine.store(address, bytes(content))
-        for offset, inner in type_.inside:
+        elements = range(ELEMENTS) if type_.inside else ()
+        for start, (offset, inner) in product((address + type_.pointee * n for n in elements), type_.inside):
             if inner.group is not None:
                 argument = Argument(ArgumentKind.GROUP, min(self._addresses[inner.group]))
             else:
@@ -169,7 +172,7 @@ class Caller:
                 self._signatures[CALLBACKS[-1]] = inner.callback
             word = self._word(inner, argument)
             self._fill(replace(inner, inside=()), word)
-            machine.store(address + offset, struct.pack("<I", word))
+            machine.store(start + offset, struct.pack("<I", word))
 
     def _seen(self, type_: Type, word: int) -> object:
         """A result or an argument as it can be compared: layouts and stacks differ in their addresses."""

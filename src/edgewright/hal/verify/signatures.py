@@ -125,9 +125,7 @@ def kept_pointers(source: Source, description: Description) -> dict[str, tuple[t
     found = {}
     for cursor in source.cursors:
         if _is_own_variable(cursor):
-            kind = cursor.type.get_canonical()
-            inner = list(_inside(kind, description)) if kind.kind is _KIND.RECORD else []
-            inner += [(0, _pointer(kind, description))] if kind.kind is _KIND.POINTER else []
+            inner = _inside(cursor.type.get_canonical(), description)
             if pointers := tuple((at, type_.group) for at, type_ in inner if type_.group is not None):
                 found[str(cursor.spelling)] = pointers
     return found
@@ -198,7 +196,7 @@ def _pointer(plain: Any, description: Description) -> Type:
     return Type(
         pointee=max(target.get_size(), 1),
         is_const=bool(target.is_const_qualified()),
-        inside=tuple(_inside(target, description)) if target.kind is _KIND.RECORD else (),
+        inside=tuple(_inside(target, description)),
         flags=tuple(_flags(target)),
     )
 
@@ -217,17 +215,20 @@ def _flags(plain: Any, at: int = 0) -> Iterator[int]:
                 yield from _flags(member.type.get_canonical(), at + member.get_field_offsetof() // 8)
 
 
-def _inside(struct: Any, description: Description) -> Iterator[tuple[int, Type]]:
-    """Pointers in a struct, as the handle of a driver has them; structs that they lead to are not followed."""
-    for member in struct.get_fields():
-        kind = member.type.get_canonical()
-        if kind.kind is not _KIND.POINTER:
-            continue
-        target = kind.get_pointee().get_canonical()
+def _inside(plain: Any, description: Description, at: int = 0) -> Iterator[tuple[int, Type]]:
+    """The pointers in a type by their first bytes, in structs and arrays too; what they lead to is not followed."""
+    if plain.kind is _KIND.POINTER:
+        target = plain.get_pointee().get_canonical()
         is_struct = target.kind is _KIND.RECORD and target.get_declaration().spelling not in description.groups
         size = max(target.get_size(), 1)
-        found = Type(pointee=size, flags=tuple(_flags(target))) if is_struct else _pointer(kind, description)
-        yield member.get_field_offsetof() // 8, found
+        yield at, Type(pointee=size, flags=tuple(_flags(target))) if is_struct else _pointer(plain, description)
+    elif plain.kind is _KIND.CONSTANTARRAY:
+        element = plain.element_type.get_canonical()
+        for number in range(min(plain.element_count, 64)):
+            yield from _inside(element, description, at + number * element.get_size())
+    elif plain.kind is _KIND.RECORD and plain.get_declaration().spelling not in description.groups:
+        for member in plain.get_fields():
+            yield from _inside(member.type.get_canonical(), description, at + member.get_field_offsetof() // 8)
 
 
 def _callback(target: Any, description: Description) -> Signature:

@@ -130,7 +130,7 @@ def compare_variants(
         sizes[0],
         sizes[1],
         any(function.accesses for function in analysis.functions),
-        tuple(_uncompared(analysis, checked, ran)),
+        tuple(_uncompared(analysis, checked, _with_inlined(analysis, ran, symbols))),
     )
 
 
@@ -147,6 +147,14 @@ def _with_objects_in(signature: Signature, symbols: frozenset[str]) -> Signature
         for name, type_ in signature.parameters
     )
     return replace(signature, parameters=parameters)
+
+
+def _with_inlined(analysis: Analysis, ran: frozenset[str], symbols: frozenset[str]) -> frozenset[str]:
+    """The functions that ran, and those that compilers put into these whatever they are told."""
+    inlined = [f for f in analysis.functions if f.name.partition(" (")[0] not in symbols]
+    callees = frozenset(usr for function in analysis.functions if function.name in ran for usr in function.calls)
+    more = ran | {function.name for function in inlined if function.usr in callees}
+    return ran if more == ran else _with_inlined(analysis, more, symbols)
 
 
 def _uncompared(analysis: Analysis, checked: Sequence[FunctionCheck], ran: frozenset[str]) -> Iterator[Uncompared]:
@@ -207,10 +215,14 @@ def _asked(analysis: Analysis, function: Function, names: Mapping[Call, str], ma
 
 
 def _runnable(analysis: Analysis, signatures: dict[str, Signature], symbols: frozenset[str]) -> list[Runnable]:
-    """The functions that code elsewhere can call: by their names, or through tables and callbacks."""
+    """The functions that code elsewhere can call: by their names, through tables and callbacks, or by attributes.
+
+    A static function that nothing calls and that the compiler keeps is an alias's target, a constructor or the like.
+    """
     marks, taken = marks_of(analysis), address_taken(analysis.source)
-    pointed = {f.name for f in analysis.functions if f.is_static and f.usr in taken and f.accesses}
-    known = (exported(analysis.source) | pointed) & symbols
+    called = {usr for function in analysis.functions for usr in function.calls}
+    static = [f for f in analysis.functions if f.is_static and f.accesses]
+    known = (exported(analysis.source) | {f.name for f in static if f.usr in taken or f.usr not in called}) & symbols
     names = names_of(needed_calls(naive(analysis), marks))
     return [
         Runnable(

@@ -24,7 +24,7 @@ def has_other_floats(model: onnx.ModelProto) -> bool:
     """Whether the model uses float16, bfloat16 or double; tensor values are not needed."""
     return any(
         kind in WIDENED
-        for graph in _graphs(model.graph)
+        for graph in graphs(model.graph)
         for kind in (
             *(value.type.tensor_type.elem_type for value in _values(graph)),
             *(attribute.i for attribute in _type_attributes(graph)),
@@ -35,7 +35,7 @@ def has_other_floats(model: onnx.ModelProto) -> bool:
 
 def make_float32(model: onnx.ModelProto) -> None:
     """Replaces all other float types in a model by float32, in place."""
-    for graph in _graphs(model.graph):
+    for graph in graphs(model.graph):
         for value in _values(graph):
             if value.type.tensor_type.elem_type in WIDENED:
                 value.type.tensor_type.elem_type = _FLOAT
@@ -49,7 +49,7 @@ def make_float32(model: onnx.ModelProto) -> None:
 
 
 def has_spectra(model: onnx.ModelProto) -> bool:
-    return any(node.op_type in _SPECTRA for graph in _graphs(model.graph) for node in graph.node)
+    return any(node.op_type in _SPECTRA for graph in graphs(model.graph) for node in graph.node)
 
 
 def compute_spectra_in_double(model: onnx.ModelProto) -> None:
@@ -58,7 +58,7 @@ def compute_spectra_in_double(model: onnx.ModelProto) -> None:
     onnxruntime's float32 STFT is 40 times further from the exact result than our sums, and the logarithm that usually
     follows amplifies this beyond the tolerance.
     """
-    for graph in _graphs(model.graph):
+    for graph in graphs(model.graph):
         for node in [node for node in graph.node if node.op_type in _SPECTRA]:
             place = list(graph.node).index(node)
             casts = []
@@ -74,13 +74,13 @@ def compute_spectra_in_double(model: onnx.ModelProto) -> None:
                 graph.node.insert(place, cast)
 
 
-def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+def graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
     """The graph, and those nested in its nodes."""
     yield graph
     for attribute in _attributes(graph):
         for inner in (attribute.g, *attribute.graphs):
             if inner.node:
-                yield from _graphs(inner)
+                yield from graphs(inner)
 
 
 def _attributes(graph: onnx.GraphProto) -> Iterator[onnx.AttributeProto]:
