@@ -37,6 +37,7 @@ from edgewright.network.read import read_bytes
 from edgewright.platform import Board, load_board
 from edgewright.platform.chip_time import assumed_instruction_time
 from edgewright.platform.target import chosen_target
+from edgewright.platform.units import parse_size
 from edgewright.program import Plan
 
 BOARDS = ("raspberry-pi-pico", "nucleo-f446re", "nrf52840-dk", "esp32-c3", "nucleo-l4r5zi", "nucleo-h743zi")
@@ -78,7 +79,7 @@ def row(name: str, content: bytes, limit: int) -> dict[str, Any]:
         file = Path(folder) / "model"
         file.write_bytes(content)
         command = [sys.executable, __file__, "--one", str(file), "--limit", str(limit)]
-        run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20 * limit)
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
     found: dict[str, Any] = {"name": name, "digest": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
     for line in run.stdout.splitlines():
         found |= json.loads(line)
@@ -146,29 +147,54 @@ def _tell(values: Mapping[str, Any]) -> None:
     print(json.dumps(values), flush=True)
 
 
-def table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Markdown: one line for each model that is read, the smallest first; then those that are not."""
+def table(rows: Sequence[Mapping[str, Any]], before: str = "") -> str:
+    """Markdown: one line for each model that is read, the smallest first; then those that are not.
+
+    Models that only the table `before` has keep their lines.
+    """
     boards = [load_board(name) for name in BOARDS]
     sizes = [f"{board.name} ({text.size(max(m.usable for m in board.ram))} RAM)" for board in boards]
     head = ["model", "input", "weights", "MACs", "RAM whole", "least", "pulled", *sizes]
+    read = {f"`{found['name']}`": _cells(found, boards) for found in rows if "whole" in found}
+    others = {f"`{found['name']}`": _why(found) for found in rows if "whole" not in found}
+    for line in before.splitlines():
+        if line.startswith("| `"):
+            name, *cells = line.removeprefix("| ").removesuffix(" |").split(" | ")
+            if name not in others:
+                read.setdefault(name, cells)
+        elif line.startswith("- `"):
+            name, _, why = line.removeprefix("- ").partition("`: ")
+            if f"{name}`" not in read:
+                others.setdefault(f"{name}`", why)
     lines = ["| " + " | ".join(head) + " |", "|---|---|" + "---:|" * (len(head) - 2)]
-    read = [one for one in rows if "whole" in one]
-    for found in sorted(read, key=lambda each: each.get("least", each["whole"])):
-        shape = "; ".join("×".join(map(str, size)) for size in found["input"][:2])
-        shape += " …" if len(found["input"]) > 2 else ""
-        cells = [f"`{found['name']}`", shape, text.size(found["weights"]), text.rounded_count(found["macs"])]
-        cells += [text.size(found[kind]) if kind in found else "–" for kind in KINDS]
-        cells += [_cell(found, board) for board in boards]
-        lines.append("| " + " | ".join(cells) + " |")
-    fits = [sum(_cell(one, board) != "–" for one in read) for board in boards]
+    lines += ["| " + " | ".join([name, *cells]) + " |" for name, cells in sorted(read.items(), key=_least)]
+    fits = [sum(cells[at - len(boards)] != "–" for cells in read.values()) for at in range(len(boards))]
     lines += ["", f"{len(read)} models; " + ", ".join(f"{n} fit a {b.name}" for n, b in zip(fits, boards, strict=True))]
     lines[-1] += "."
-    if others := [one for one in rows if "whole" not in one]:
+    if others:
         lines += ["", f"{len(others)} more files are no networks for boards, or not read:", ""]
-        for found in sorted(others, key=lambda each: each["name"]):
-            why = found.get("refused") or f"no plan {found.get('stopped', '')}"
-            lines.append(f"- `{found['name']}`: {text.shortened(' '.join(why.split()), 160)}")
+        lines += [f"- {name}: {why}" for name, why in sorted(others.items())]
     return "\n".join(lines)
+
+
+def _cells(found: Mapping[str, Any], boards: Sequence[Board]) -> list[str]:
+    """The line of a model that is read, without its name."""
+    shape = "; ".join("×".join(map(str, size)) for size in found["input"][:2])
+    shape += " …" if len(found["input"]) > 2 else ""
+    cells = [shape, text.size(found["weights"]), text.rounded_count(found["macs"])]
+    cells += [text.size(found[kind]) if kind in found else "–" for kind in KINDS]
+    return cells + [_cell(found, board) for board in boards]
+
+
+def _least(line: tuple[str, Sequence[str]]) -> tuple[float, str]:
+    """The least RAM of a line, by which the table is sorted, and the model's name."""
+    name, (_, _, _, whole, least, *_) = line
+    return parse_size((whole if least == "–" else least).replace(",", "")), name
+
+
+def _why(found: Mapping[str, Any]) -> str:
+    why = found.get("refused") or f"no plan {found.get('stopped', '')}"
+    return text.shortened(" ".join(why.split()), 160)
 
 
 def _cell(found: Mapping[str, Any], board: Board) -> str:
@@ -186,7 +212,9 @@ def main() -> None:
     parser.add_argument("folders", nargs="*", type=Path)
     parser.add_argument("--results", type=Path, default=Path("zoo.jsonl"))
     parser.add_argument("--limit", type=int, default=180, help="seconds of processor time for each model")
-    parser.add_argument("--page", type=Path, help="put the table between its marks in this page")
+    parser.add_argument(
+        "--page", type=Path, help="put the table between its marks in this page; the lines of other models stay"
+    )
     parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
@@ -203,13 +231,12 @@ def main() -> None:
             with given.results.open("a") as file:
                 file.write(json.dumps(done[digest]) + "\n")
         rows.append({**done[digest], "name": name})
-    made = table(rows)
     if given.page is None:
-        print(made)
+        print(table(rows))
         return
     before, _, rest = given.page.read_text().partition(BEGIN)
-    after = rest.partition(END)[2]
-    given.page.write_text(f"{before}{BEGIN}\n\n{made}\n\n{END}{after}")
+    old, _, after = rest.partition(END)
+    given.page.write_text(f"{before}{BEGIN}\n\n{table(rows, old)}\n\n{END}{after}")
 
 
 if __name__ == "__main__":

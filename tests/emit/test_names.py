@@ -264,6 +264,7 @@ def test_calls_by_index_and_by_chosen_names_survive_another_export(tmp_path):
         ({"a": "2x"}, "'2x' is no name for C"),
         ({"a": "X"}, "'X' is no name for C"),
         ({"a": "same", "b": "same"}, "'same' is given to two tensors"),
+        ({"b": "int"}, "'int' is taken in C or in the library; choose another, such as 'int_x'"),
     ],
 )
 def test_names_that_cannot_be_given_are_refused(wanted, message):

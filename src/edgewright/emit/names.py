@@ -76,6 +76,8 @@ def renamed(network: Network, wanted: Mapping[str, str]) -> tuple[tuple[str, str
                 f"--rename: '{shortened(name, 40)}' is no name for C; use small letters, digits and single "
                 "underscores, a letter first"
             )
+        if is_reserved(name):
+            raise InputError(f"--rename: '{name}' is taken in C or in the library; choose another, such as '{name}_x'")
         found[tensor] = name
     twice = [name for name, count in Counter(found.values()).items() if count > 1]
     if twice:

@@ -164,15 +164,18 @@ def _span(network: Network, layers: Sequence[str], members: Sequence[str]) -> tu
 
 def inner_roots(network: Network, views: Views, layers: Collection[str]) -> Mapping[str, tuple[str, ...]]:
     """The roots that only these layers write and read, with their tensors."""
-    inside = {*layers, *views.free}
+    ours = set(layers)
     ends = (name for name in (*network.inputs, *network.outputs) if name not in network.constants)
-    outer = {views.places[name].root for name in ends}
-    for layer in network.layers:
-        if layer.name not in inside:
-            outer.update(views.places[name].root for name in (*network.activations(layer), layer.output))
-    members = views.members
     written = {views.places[network.by_name[name].output].root for name in layers}
-    return {root: members[root] for root in sorted(written - outer)}
+    written -= {views.places[name].root for name in ends}
+
+    def is_inner(tensor: str) -> bool:
+        maker = network.producers.get(tensor)
+        touching = (*network.readers[tensor], *((maker,) if maker else ()))
+        return all(layer.name in ours or layer.name in views.free for layer in touching)
+
+    members = views.members
+    return {root: members[root] for root in sorted(written) if all(map(is_inner, members[root]))}
 
 
 def view_of(network: Network, name: str, place: Subview, kept: LocalBuffer) -> View:

@@ -132,9 +132,10 @@ class FusedLayers:
     def _read_inside(self) -> set[str]:
         """The layers whose output others of them read, directly or through layers that execute nothing."""
         inside = set(self.schedule.layers)
+        places = [self.network.position[name] for name in inside]
         sources: dict[str, tuple[str, ...]] = {}  # of each tensor: the fused layers that it is made of
         found: set[str] = set()
-        for layer in self.network.layers:
+        for layer in self.network.layers[min(places) : max(places) + 1]:
             made = tuple(dict.fromkeys(name for x in layer.inputs for name in sources.get(x, ())))
             if layer.name in inside:
                 found.update(made)

@@ -6,7 +6,7 @@ halo along rows and columns (FFMT), its own channels along channels (FDT).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -56,7 +56,7 @@ class Tiling:
             for name in self.network.activations(layer):
                 if self._is_inside.get(name):
                     is_share = sums and name == layer.inputs[0]
-                    needs = parts if is_share else [self._needed(layer, name, part) for part in parts]
+                    needs = parts if is_share else self._needed(layer, name, parts)
                     before = wanted.get(name)
                     wanted[name] = [_hull(a, b) for a, b in zip(before, needs, strict=True)] if before else [*needs]
         return {name: parts[::-1] for name, parts in found.items()} if self.is_backward else found
@@ -65,8 +65,8 @@ class Tiling:
         """What the fused layers read of a tensor along the axis, part by part."""
         found: list[Interval] = [(0, 0)] * len(self.split.ends)
         for layer in self.network.readers[name]:
-            for part, own in enumerate(self.intervals.get(layer.name, ())):
-                found[part] = _hull(found[part], self._needed(layer, name, own))
+            if own := self.intervals.get(layer.name):
+                found = [_hull(a, b) for a, b in zip(found, self._needed(layer, name, own), strict=True)]
         return tuple(found)
 
     def _scaled(self, size: int) -> list[Interval]:
@@ -75,19 +75,19 @@ class Tiling:
         ends = [0, *(-(-end * size // total) for end in self.split.ends)]
         return list(pairwise(ends))
 
-    def _needed(self, layer: Layer, name: str, part: Interval) -> Interval:
-        """What the layer reads of a tensor along the axis for this part of its output."""
-        axis, shapes = self.split.axis, self.network.shapes(layer)
-        if part[1] <= part[0]:
-            return (0, 0)
-        if rows := rows_needed(self.network, layer, name, axis % len(self.network.tensors[layer.output].shape)):
-            return rows[part[0]][0], rows[part[1] - 1][1]
-        whole = Region.whole(self.network.tensors[layer.output].shape)
-        needs = layer.op.needs(whole.with_axis(axis % len(whole.bounds), part), shapes)
-        found: Interval = (0, 0)
-        for other, needed in zip(layer.inputs, needs, strict=True):
-            if other == name:
-                found = _hull(found, needed.bounds[axis])
+    def _needed(self, layer: Layer, name: str, parts: Sequence[Interval]) -> list[Interval]:
+        """What the layer reads of a tensor along the axis for each of these parts of its output."""
+        axis, out = self.split.axis, self.network.tensors[layer.output].shape
+        own = axis % max(1, len(out))
+        if rows := rows_needed(self.network, layer, name, own):
+            return [(rows[start][0], rows[stop - 1][1]) if stop > start else (0, 0) for start, stop in parts]
+        whole, shapes = Region.whole(out), self.network.shapes(layer)
+        found: list[Interval] = [(0, 0)] * len(parts)
+        for at, part in enumerate(parts):
+            needs = layer.op.needs(whole.with_axis(own, part), shapes) if part[1] > part[0] else ()
+            for other, needed in zip(layer.inputs, needs, strict=False):
+                if other == name:
+                    found[at] = _hull(found[at], needed.bounds[axis])
         return found
 
     @cached_property

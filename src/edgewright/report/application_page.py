@@ -76,7 +76,7 @@ def _cards(outcome: AppOutcome) -> Iterator[Card]:
     assert outcome.joint is not None
     arenas = outcome.joint.layout.arenas
     where = "one arena for all" if len(arenas) == 1 else " + ".join(arenas)
-    yield Card(f"RAM, {where}", text.size(outcome.peak_bytes), outcome.quality, outcome.optimal)
+    yield Card(f"RAM, {where}", text.size(outcome.peak_bytes), outcome.quality, outcome.optimal, _less(outcome))
     saved = text.percent(max(0, outcome.separate_bytes - outcome.peak_bytes), max(1, outcome.separate_bytes))
     yield Card("Separate arenas", text.size(outcome.separate_bytes), f"one arena saves {saved}")
     yield Card("Weights", text.rounded_size(outcome.flash_bytes), "what networks have in common is stored once")
@@ -87,6 +87,14 @@ def _cards(outcome: AppOutcome) -> Iterator[Card]:
     figure = setters if len(setters) <= WIDE else text.plural(len(outcome.setters), "owner")
     told = "must shrink before the arena can"
     yield Card("Set by", figure, told if figure == setters else f"one of {setters} {told}")
+
+
+def _less(outcome: AppOutcome) -> str:
+    """The next plan with less RAM, and what it costs; empty: none is known."""
+    plan = next((plan for _, plan in outcome.next if plan is not None), None)
+    if plan is None:
+        return ""
+    return f"{text.size(plan.peak_bytes)} with a slow-down of {plan.slowdown:.1%} ({_payers(plan)})"
 
 
 def _network_rows(outcome: AppOutcome) -> Iterator[AppNetworkRow]:

@@ -56,6 +56,7 @@ class Card:
     figure: str
     detail: str
     is_proven: bool = False
+    less: str = ""  # what would take less
 
 
 def opening(kind: str, width: float, height: float, title: str, standalone: bool) -> Iterator[str]:
