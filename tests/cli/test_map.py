@@ -156,8 +156,8 @@ def test_what_cannot_be_is_one_sentence(model, here, jetson, tmp_path):
     assert "no [power] active" in refusal(model, "--times", here, "--minimise", "energy")
     assert "knows neither limits" in refusal(model, "--times", here, "--method", "ga", "--ram", "1M")
     assert "not for 'jetson-tx2'" in refusal(model, "--board", "jetson-tx2", "--times", jetson, "--run")
-    assert "no number of cores" in refusal(model, "--times", here, "--cores", "many")
-    assert "no number of cores" in refusal(model, "--times", here, "--cores", "²")
+    assert "is not a number of cores" in refusal(model, "--times", here, "--cores", "many")
+    assert "is not a number of cores" in refusal(model, "--times", here, "--cores", "²")
     assert "is no board of the catalogue" in refusal(model, "--board", "jetsam", "--times", here)
     assert "needs a name here" in refusal(model, "--board", "jetson-tx2", "--times", jetson, "--cores", 2)
 

@@ -14,7 +14,7 @@ from edgewright.emit.deployment import DeploymentLibrary, LibraryNames, emit_dep
 from edgewright.emit.deployment.packaging import deployment_package
 from edgewright.emit.deployment.trial import LibraryTrial, TrialScript, verify_library
 from edgewright.errors import InputError
-from edgewright.kernels.select import close_plan
+from edgewright.kernels.select import close_deployment
 from edgewright.memory.deploy import PartRequest, deploy
 from edgewright.network import Network
 from edgewright.platform.target import TARGETS
@@ -50,8 +50,7 @@ def pipeline(network: Network, slots: int = 2) -> Deployment:
 
 def emitted(deployment: Deployment) -> DeploymentLibrary:
     prefixes = {part.name: f"part_{n}" for n, part in enumerate(deployment.parts)}
-    closed = {part.name: close_plan(deployment.plans[part.name], HOST, part.network).plan for part in deployment.parts}
-    return emit_deployment(deployment.with_plans(closed), HOST, LibraryNames("demo", prefixes))
+    return emit_deployment(close_deployment(deployment, HOST), HOST, LibraryNames("demo", prefixes))
 
 
 @pytest.mark.parametrize("slots", [1, 2, 3])

@@ -190,7 +190,7 @@ def test_the_chip_gives_the_same() -> None:
 def test_other_compilers_accept_it() -> None:
     network = chain(*CHAINS["odd channels"][0])
     library = emit(make_plan(network), TARGETS["cortex-m4"], network)
-    for cc, flags in (("clang", WARNINGS), ("g++", ["-x", "c++", *WARNINGS[1:]])):
+    for cc, flags in (("clang", WARNINGS), ("g++", ["-x", "c++", "-std=c++20", *WARNINGS[1:]])):
         build(library, flags=flags, cc=compiler(cc)).run(random_inputs(network))
 
 

@@ -87,7 +87,7 @@ def test_rows_are_exact(shape, target: str) -> None:
 def test_rows_have_kernels_of_their_own() -> None:
     network, made = by_rows(blocks())
     m4, rv32 = text_of(network, made, "cortex-m4"), text_of(network, made, "rv32imc")
-    assert m4.count("rows_rows_run(") == 2 and "rows_dsp_conv_bent(" in m4 and "rows_add_int8(" in m4
+    assert m4.count("rows_rows_run(") == 2 and "rows_dsp_conv_circular(" in m4 and "rows_add_int8(" in m4
     assert "rows_add_int8(" in rv32 and "rows_add_int8(" in text_of(network, made, "cortex-m0plus")
 
 

@@ -40,6 +40,8 @@ from edgewright.network.operators import (
 )
 from edgewright.program import (
     Buffer,
+    BufferKind,
+    CheaperPlan,
     FusionSchedule,
     Plan,
     Program,
@@ -124,7 +126,7 @@ def tiny_plan(image: str = "image") -> Plan:
             Buffer("conv", 64, 16, 0, 1),
             Buffer("swish", 64, 16, 1, 2),
             Buffer("logits", 10, 0, 2, 2),
-            Buffer("logits:room", 8, 80, 2, 2),
+            Buffer("logits:room", 8, 80, 2, 2, kind=BufferKind.ROOM, owner="logits"),
         ),
         views={name: View("swish" if name == "flatten" else name, 0, strides) for name, strides in dense.items()},
         alignment=4,
@@ -321,9 +323,10 @@ def test_names_of_a_model_cannot_become_markup() -> None:
 
 
 def test_what_would_take_less_is_told_beside_the_proof() -> None:
-    text = Page(plan_page(tiny_plan(), less="80 B with --minimise ram")).text
-    assert "less: 80 B with --minimise ram" in text
-    assert "less:" not in Page(plan_page(tiny_plan())).text
+    text = Page(plan_page(replace(tiny_plan(), cheaper=CheaperPlan(80, 0.05)))).text
+    assert "less: 80 B with --minimise ram, +5.0% instructions" in text
+    as_little = replace(tiny_plan(), cheaper=CheaperPlan(tiny_plan().peak_bytes, 0.0))
+    assert "less:" not in Page(plan_page(as_little)).text
 
 
 @pytest.mark.parametrize("layers", [1, 4, 60, 400])

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from ..errors import Unsupported
 from ..network import Network
 from ..platform.target import Target
-from ..program import Buffer, BufferKind, Plan
+from ..program import Buffer, BufferKind, Deployment, Plan
 from ..program.lower import calls, lower
 from ..program.options import Options
 from ..program.selection import CallKey, CallKind, Selection
@@ -61,6 +61,15 @@ def close_plan(
         return ClosedPlan.of(plan, target, network, options)
     facts = facts_of(plan, target, network, options)
     return ClosedPlan(select(plan, facts), facts)
+
+
+def close_deployment(deployment: Deployment, target: Target) -> Deployment:
+    """The deployment with a kernel for every call of its plans."""
+    parts = (
+        replace(part, plan=close_plan(part.plan, target, part.network).plan) if part.plan else part
+        for part in deployment.parts
+    )
+    return replace(deployment, parts=tuple(parts))
 
 
 def _unselected(plan: Plan) -> Plan:

@@ -158,7 +158,7 @@ EW_OFTEN_RUN EW_APART static int32_t *ew_pairs_join(const ew_convolution *p, con
 }
 
 /* The same from a rolling buffer. */
-static void ew_pairs_join_bent(const ew_convolution *p, const uint8_t *a, const uint8_t *b, const ew_pair_at *at,
+static void ew_pairs_join_circular(const ew_convolution *p, const uint8_t *a, const uint8_t *b, const ew_pair_at *at,
                                int32_t *to)
 {
     int32_t up = at[0].line, down = at[1].line;
@@ -238,7 +238,7 @@ static void ew_pairs_gather(const ew_convolution *p, const uint8_t *x, const ew_
     const uint8_t *const b = pixels == 1 ? NULL : ew_pairs_run(p, x, &at[1]);
     if (a && b) {
         if (p->x.rows)
-            ew_pairs_join_bent(p, a, b, at, to);
+            ew_pairs_join_circular(p, a, b, at, to);
         else
             ew_pairs_join(p, a, b, p->kernel_h, to);
         return;
