@@ -156,7 +156,7 @@ def models(given: tuple[Path, ...], folder: Path) -> list[Path]:
 @click.argument("given", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--target", "targets", multiple=True, type=click.Choice(CORES))
 @click.option("--zig", is_flag=True, help="Built by Zig, not by GCC.")
-@click.option("--refit", "is_refit", is_flag=True, help="Measure and fit anew.")
+@click.option("--refit", "is_refit", is_flag=True, help="Measure and fit again.")
 @click.option("--samples", "known", type=click.Path(path_type=Path), help="Folder of counts that are kept.")
 @click.option("--jobs", default=2, help="Networks that are counted at once.")
 @click.option("--stages", is_flag=True, help="Also a table of every stage.")

@@ -4,7 +4,7 @@
 
 Without arguments: larger float32 networks and the int8 models of MLPerf Tiny from $EDGEWRIGHT_CORPUS/models, or bundled
 samples when that is unset. Files that hold a topology only get seeded weights by the corpus' own make_models.py. Both
-sides run in turns, are given their input anew each time, and are counted in CPU time of the one thread, so that other
+sides run in turns, are given their input again each time, and are counted in CPU time of the one thread, so that other
 work on the machine disturbs little; medians. `--layers` shows where our time goes.
 """
 

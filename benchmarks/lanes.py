@@ -4,7 +4,7 @@
 
 Without arguments: the eight networks of M table 3.2 and the int8 models of MLPerf Tiny from $EDGEWRIGHT_CORPUS/models,
 or bundled samples when that is unset. Files that hold a topology only get seeded weights by the corpus' own
-make_models.py. All sides run in turns, are given their input anew each time, and are counted in time that passes; the
+make_models.py. All sides run in turns, are given their input again each time, and are counted in time that passes; the
 least of all rounds, since whatever else the machine does only adds to it. Several numbers of lanes may be given:
 --lanes 2,4,8. With --busy, so many processes that never sleep run beside them, and times are means of long turns.
 """

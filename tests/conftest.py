@@ -26,7 +26,7 @@ settings.load_profile("thorough" if os.environ.get("EDGEWRIGHT_THOROUGH") else "
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update-golden", action="store_true", help="write golden files anew: then read their diff")
+    parser.addoption("--update-golden", action="store_true", help="write golden files again: then read their diff")
 
 
 def pytest_configure() -> None:

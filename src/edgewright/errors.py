@@ -46,7 +46,7 @@ class Damaged(InputError):
     """A plan or deployment file was changed after it was written; `what` is wrong with it, as part of a sentence."""
 
     def __init__(self, what: str, thing: str = "plan") -> None:
-        super().__init__(f"the {thing} is damaged: {what}; make it anew")
+        super().__init__(f"the {thing} is damaged: {what}; make it again")
         self.what, self.thing = what, thing
 
 

@@ -1,4 +1,4 @@
-"""The table of models on boards: made anew for some models, it keeps the lines of the others."""
+"""The table of models on boards: made again for some models, it keeps the lines of the others."""
 
 from __future__ import annotations
 

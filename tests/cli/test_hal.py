@@ -154,9 +154,9 @@ def test_the_next_run_keeps_every_field(driver, tmp_path):
     after = answer(driver, "-o", out)
     assert {name: place for name, place in places(after).items() if name != "mode"} == before
     assert after["layout"]["made_by"] == "lock"
-    anew = answer(driver, "-o", out, "--relock")
-    assert anew["functions"]["timer_start"]["accesses_after"] == 1
-    assert anew["layout"]["made_by"] == "optimal"
+    again = answer(driver, "-o", out, "--relock")
+    assert again["functions"]["timer_start"]["accesses_after"] == 1
+    assert again["layout"]["made_by"] == "optimal"
 
 
 @pytest.mark.parametrize("method", ["optimal", "paper"])

@@ -1,7 +1,7 @@
 """Random values over given peripherals: no undefined behaviour, no order of effects left to the compiler.
 
 One full expression has either reads of fields that just hold values, in any number, or one access or call with an
-effect beside locals and constants; &&, ||, ?: and the comma begin anew.
+effect beside locals and constants; &&, ||, ?: and the comma begin again.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def test_nothing_is_read_in_front_of_a_condition_of_its_own(tmp_path, body):
     ],
 )
 def test_reads_of_a_loops_condition_become_one_in_it(tmp_path, body):
-    """They are read anew each time round."""
+    """They are read again each time round."""
     assert (Kind.READ, ("a", "c")) in merges(tmp_path, body)
     head = re.sub(r"bfGroup Part \{.*?\};", ALL_ONE, GROUPS, flags=re.DOTALL)
     made = generate(designed(tmp_path, head + BODY.format(body)), "driver")["driver.c"]

@@ -151,7 +151,7 @@ def test_the_same_problem_gets_the_same_order(effort: OrderEffort) -> None:
     stores = tuple(Store(f"t{s}", 3 + s * 7 % 5, (s,), tuple(t for t in range(8) if s in before[t])) for s in range(8))
     problem = OrderProblem(tuple("abcdefgh"), before, stores)
     found = order(problem, effort)
-    order.cache_clear()  # found anew, not remembered
+    order.cache_clear()  # found again, not remembered
     assert order(problem, effort) == found
     again = OrderProblem(tuple("abcdefgh"), before, stores)
     assert order(again, effort) is order(problem, effort), "the same question is answered once"

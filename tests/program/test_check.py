@@ -159,7 +159,7 @@ def test_giant_plans_are_not_remembered_cell_by_cell():
     start = process_time()
     assert kinds(made) == []
     assert process_time() - start < 1  # there are 268 million cells
-    with pytest.raises(InputError, match=r"too large to be judged, 1,074,.* B; compile makes one anew"):
+    with pytest.raises(InputError, match=r"too large to be judged, 1,074,.* B; compile makes one again"):
         plan_from_json(plan_text(made))
 
 
@@ -307,7 +307,7 @@ def test_a_plan_in_memory_is_judged_before_it_is_carried_out():
         (b'{"format": ' + b"9" * 10_000 + b"}", "the plan is damaged: it is not JSON"),
         (b'{"format": 4, "model": "\\ud800"}', "the plan is damaged"),
         (b'{"format": 4, "format": 4}', "key 'format' stands twice"),
-        (b'{"format": 1}', "the plan has format 1, this edgewright reads 4; make the plan anew"),
+        (b'{"format": 1}', "the plan has format 1, this edgewright reads 4; make the plan again"),
         (b'{"format": true}', "the plan has format True"),
         (b'{"format": {"a": 1}}', "the plan has format"),
         (b'{"format": 4}', "the plan is damaged: model: field required"),

@@ -81,7 +81,7 @@ def test_weights_are_stored_once_and_parts_look_into_them(tmp_path: Path):
 
 
 DAMAGE: list[tuple[Callable[[dict[str, Any]], object], str]] = [
-    (lambda d: d.pop("workers"), "the deployment is damaged: deployment.workers: field required; make it anew"),
+    (lambda d: d.pop("workers"), "the deployment is damaged: deployment.workers: field required; make it again"),
     (lambda d: d["fifos"][0].update(slots=0), "the FIFO of .* has 0 slots; give it one or more"),
     (lambda d: d["fifos"][0].update(slots="two"), "fifos.*slots: input should be a valid integer"),
     (lambda d: d["workers"][0].update(speed=1), "workers.*speed: extra inputs are not permitted"),
@@ -125,7 +125,7 @@ def test_damage_is_named(tmp_path: Path, change: Callable[[dict[str, Any]], obje
 def test_another_format_is_named(tmp_path: Path):
     file = tmp_path / "deployment.json"
     for text, message in (
-        ('{"format": 2}', "the deployment has format 2, this edgewright reads 3; make the deployment anew"),
+        ('{"format": 2}', "the deployment has format 2, this edgewright reads 3; make the deployment again"),
         ('{"deployment": {}}', "this is not an edgewright deployment: there is no 'format' in it"),
     ):
         file.write_text(text)

@@ -356,7 +356,7 @@ def native_threads() -> set[str]:
 
 
 def test_the_lanes_of_a_caller_are_on_its_cores(threads):
-    """Crews go from thread to thread, and their threads are then started anew."""
+    """Crews go from thread to thread, and their threads are then started again."""
     if not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2:
         pytest.skip("needs two cores, and a system that pins threads to them")
     inputs = random_inputs(threads.network)

@@ -117,7 +117,7 @@ def banded(draw: st.DrawFn) -> Plan:
 @settings(max_examples=4 * MANY)
 @given(made=banded())
 def test_streams_in_bands_of_rows(made):
-    """Each band begins anew; where the image dies, what is made of it may take its place."""
+    """Each band begins again; where the image dies, what is made of it may take its place."""
     check_interpreted(made.network, made)
 
 

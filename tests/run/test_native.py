@@ -277,10 +277,10 @@ def test_a_changed_pipeline_is_not_given_to_native_code(folder, tmp_path):
         data = json.loads((folder / REDUCED_FILE).read_text())
         data["deployment"]["parts"][0]["built"][key] = value
         (tmp_path / REDUCED_FILE).write_text(json.dumps(data))
-        with pytest.raises(InputError, match="something in it was changed; make it anew"):
+        with pytest.raises(InputError, match="something in it was changed; make it again"):
             pipeline(tmp_path)
     (tmp_path / REDUCED_FILE).write_text(json.dumps(sealed(data | {"format": 2})))
-    with pytest.raises(InputError, match="has format 2, this edgewright reads 3; make the deployment anew"):
+    with pytest.raises(InputError, match="has format 2, this edgewright reads 3; make the deployment again"):
         pipeline(tmp_path)
 
 
@@ -294,7 +294,7 @@ def test_randomly_damaged_pipelines_are_refused_or_whole(folder, tmp_path):
         except InputError as error:
             refused.append(str(error))
     assert len(refused) > 100
-    assert all("anew" in sentence or "this is not an edgewright deployment" in sentence for sentence in refused)
+    assert all("again" in sentence or "this is not an edgewright deployment" in sentence for sentence in refused)
 
 
 def test_a_folder_without_a_pipeline_is_refused(tmp_path):

@@ -400,7 +400,7 @@ def test_other_options_select_anew():
     network = network_of("ds_cnn_int8")
     assert emit(made, CORTEX, network).plan.selections == made.selections
     other = Options(Rounding.TFLM)
-    anew = emit(changed(made, 0, kernel="magic"), CORTEX, network, options=other).plan
-    assert anew.options == other and all(selection.kernel != "magic" for selection in anew.selections.values())
+    again = emit(changed(made, 0, kernel="magic"), CORTEX, network, options=other).plan
+    assert again.options == other and all(selection.kernel != "magic" for selection in again.selections.values())
     elsewhere = emit(made, TARGETS["rv32imc"], network).plan
     assert elsewhere.target == TARGETS["rv32imc"] and judged(elsewhere, "rv32imc") == []

@@ -29,7 +29,7 @@ def load_application_plan(application: Application, path: Path) -> JointLayout:
         layout = layout_of(_planned(application, stored), application.memories)
         _check_same(stored, layout.deployment, is_planned=True)
         if not is_live(layout.deployment):
-            raise InputError("its slots and rings let partitions wait for each other for ever; plan it anew")
+            raise InputError("its slots and rings let partitions wait for each other for ever; plan it again")
     except InputError as error:
         error.add_note(f"read from {path}")
         raise
@@ -39,10 +39,10 @@ def load_application_plan(application: Application, path: Path) -> JointLayout:
 def _check_same(stored: Deployment, expected: Deployment, is_planned: bool) -> None:
     """Raises an error if the file differs from the draft, or from what follows from the file's plans."""
     if set(stored.part_named) != set(expected.part_named):
-        raise InputError("its parts are not the networks and partitions of the application; plan it anew")
+        raise InputError("its parts are not the networks and partitions of the application; plan it again")
     own, said = (_statements(each, is_planned) for each in (stored, expected))
     if wrong := [what for what in said if own[what] != said[what]]:
-        raise InputError(f"its {wrong[0]} are not those of the application; plan it anew")
+        raise InputError(f"its {wrong[0]} are not those of the application; plan it again")
 
 
 def _statements(deployment: Deployment, is_planned: bool) -> Mapping[str, object]:
@@ -77,7 +77,7 @@ def _planned(application: Application, stored: Deployment) -> Deployment:
     draft, carried, plans = application.deployment, {fifo.what: fifo for fifo in stored.fifos}, {}
     for part in stored.parts:
         if part.plan is None:
-            raise InputError(f"part '{part.name}' has no plan; plan it anew")
+            raise InputError(f"part '{part.name}' has no plan; plan it again")
         own = draft.part_named[part.name].network
         for tensor in (mine for mine, what in part.inputs.items() if carried[what].rows):
             own = reading_rows(own, tensor)

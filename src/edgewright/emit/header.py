@@ -194,7 +194,7 @@ def _run_comment(guard: str, plan: Plan, network: Network, names: Parameters) ->
         way = "INPUT" if dense["INPUT"] else "OUTPUT"
         lines += [
             f"An {kinds} that is NULL stays in the arena, {guard}_{way}_..._OFFSET bytes behind its beginning:",
-            "nothing is copied then." + (" The input's bytes are used anew during a run." if dense["INPUT"] else ""),
+            "nothing is copied then." + (" The input's bytes are reused during a run." if dense["INPUT"] else ""),
         ]
     if copied:
         lines.append(f"Always to be given, since the arena has no room where it lies as a whole: {', '.join(copied)}.")

@@ -85,7 +85,7 @@ def read_arrays(path: Path) -> Array | dict[str, Array]:
         raise InputError(f"cannot read the input '{path}': {error.strerror or error}") from None
     except _DAMAGE as error:
         raise InputError(
-            f"'{path}' is no array of numpy in good order: {error}; write it anew with numpy.save"
+            f"'{path}' is no array of numpy in good order: {error}; write it again with numpy.save"
         ) from None
 
 

@@ -167,7 +167,7 @@ class LibraryDraft:
         }
         packed = module.constants.packed
         if share is None and plan.packed not in ((), packed):
-            raise InputError("the plan was made for other weights than these; make it anew")
+            raise InputError("the plan was made for other weights than these; make it again")
         return Library(
             prefix,
             replace(plan, packed=packed if share is None else ()),
@@ -214,7 +214,7 @@ def with_patterns(drafts: Sequence[LibraryDraft], code: SharedCode) -> tuple[lis
 def check_plan(plan: Plan, network: Network, board: Board | None) -> None:
     """Refuses a plan of another model, or for another board; one made without a board may go to any."""
     if board is not None and plan.board not in (None, board.name):
-        raise InputError(f"the plan was made for the board '{plan.board}', not for '{board.name}'; make it anew")
+        raise InputError(f"the plan was made for the board '{plan.board}', not for '{board.name}'; make it again")
     added = {layer.name for layer in plan.network.layers} - {layer.name for layer in network.layers}
     copied = [layer.inputs[0] for layer in plan.network.layers if layer.name in added and layer.inputs]
     copied = [name for name in copied if name in network.tensors]
@@ -224,7 +224,7 @@ def check_plan(plan: Plan, network: Network, board: Board | None) -> None:
         if value != theirs.get(key):
             raise InputError(
                 f"the plan was made for another model: '{plan.network.name}' and '{network.name}' "
-                f"differ in their {key}; make the plan anew"
+                f"differ in their {key}; make the plan again"
             )
 
 
@@ -235,7 +235,7 @@ def _check_ends(planned: Network, network: Network) -> None:
             way = "input" if name in network.inputs else "output"
             how = "with" if name in planned.file_tensors else "without"
             raise InputError(
-                f"the plan was made {how} --quantised-{way}, for '{name}'; say the same here, or make the plan anew"
+                f"the plan was made {how} --quantised-{way}, for '{name}'; say the same here, or make the plan again"
             )
 
 

@@ -93,7 +93,7 @@ def designed(analysis: Analysis, lay_out: Callable[[Sequence[Joint]], Layout]) -
     """The driver with the layout that `lay_out` makes for it, sound for what is merged in the end.
 
     Layouts rest on what could be merged; where moves hinder each other some of it is not, and a write that was to fill
-    its register would have to put something back. Then the layout is made anew, for what was merged, and at last for
+    its register would have to put something back. Then the layout is made again, for what was merged, and at last for
     single writes: these have what they need whatever is merged.
     """
     joints: Sequence[Joint] = analysis.joints

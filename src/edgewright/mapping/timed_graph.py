@@ -38,7 +38,7 @@ class MappingTiming:
 def timing_of(mapping: BoardMapping) -> MappingTiming:
     """Period, latency and least slots of a mapping."""
     if not all(isfinite(seconds) for stage in mapping.stages for seconds in stage.seconds):
-        raise InputError("the profile has times with which nothing can be reckoned; measure it anew")
+        raise InputError("the profile has times with which nothing can be reckoned; measure it again")
     fifos, unit = tuple(_fifos(mapping)), _unit(mapping)
     graph = timed_graph(mapping, fifos)
     capacities, least = _capacities(mapping, graph)

@@ -68,7 +68,7 @@ def plan_from_json(content: bytes | str, *, may_push: bool = False) -> Plan:
     checked(found, [name for name in found.network.outputs if may_push and found.is_by_rows(name)])
     if is_too_large(found):
         size = max(found.memories.values())
-        raise InputError(f"the plan is too large to be judged, {size:,} B; compile makes one anew without a file")
+        raise InputError(f"the plan is too large to be judged, {size:,} B; compile makes one again without a file")
     told = {"model": file.model, "order": file.order, "macs": file.macs, "optimal": file.optimal}
     own = {"model": found.network.name, "order": found.order, "macs": found.macs, "optimal": found.optimal}
     if differing := [key for key in told if told[key] != own[key]]:

@@ -112,7 +112,7 @@ def load_reduced(folder: Path) -> Deployment:
         error.add_note(f"read from {path}")
         raise
     if file.source and source.exists() and digest_of(source) != file.source:
-        raise InputError(f"'{source}' is damaged, or not what '{REDUCED_FILE}' was built from; map the model anew")
+        raise InputError(f"'{source}' is damaged, or not what '{REDUCED_FILE}' was built from; map the model again")
     return file.deployment
 
 
@@ -123,7 +123,7 @@ def digest_of(path: Path) -> str:
             return file_digest(file, "sha256").hexdigest()
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
         raise InputError(
-            f"cannot read '{path}': {getattr(error, 'strerror', None) or error}; build the pipeline anew"
+            f"cannot read '{path}': {getattr(error, 'strerror', None) or error}; build the pipeline again"
         ) from error
 
 
@@ -163,7 +163,7 @@ class _OwnWeights:
 
     def weight(self, digest: str, region: Region | None) -> Array:
         if digest not in self._known:
-            raise InputError("it was made for other weights than the models have; plan anew")
+            raise InputError("it was made for other weights than the models have; plan again")
         value = self._known[digest]
         return value if region is None else _inside(value, region, digest)
 

@@ -238,7 +238,7 @@ def validated(
         raise InputError(no_format)
     if head.format != format_ or isinstance(head.format, bool):
         shown = printable(str(head.format))[:20]
-        raise InputError(f"the {thing} has format {shown}, this edgewright reads {format_}; make the {thing} anew")
+        raise InputError(f"the {thing} has format {shown}, this edgewright reads {format_}; make the {thing} again")
     try:
         data = json.loads(content, object_pairs_hook=partial(_each_key_once, thing), parse_int=partial(_bounded, thing))
         if data.keys() - model.model_fields.keys():  # what `--json` prints besides is left aside

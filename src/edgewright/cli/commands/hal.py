@@ -159,7 +159,7 @@ def _excluded(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ..
     metavar="NAME",
     help="Which one, with --from-svd, --from-rdl and --from-header. May be given again.",
 )
-@click.option("--relock", is_flag=True, help="Lay out anew, whatever the lock file says.")
+@click.option("--relock", is_flag=True, help="Lay out again, whatever the lock file says.")
 @click.option("--pareto", is_flag=True, help="Size of the map against code and accesses: every layout worth having.")
 @click.option(
     "--rdl",

@@ -191,7 +191,7 @@ static int32_t ew_crew_begin(ew_lane_crew *crew)
 }
 
 /* A crew for a run: the one that this thread had before, or one without threads, or any that is free; its threads are
- * then started anew, on the cores of this one. */
+ * then started again, on the cores of this one. */
 static ew_lane_crew *ew_crew_take(void)
 {
     ew_lane_crew *const own = ew_own_crew;

@@ -1,6 +1,6 @@
 """The layout that a lock file asks for: known fields stay where they are, new ones come after all that was there.
 
-A lock names fields by their paths, so that it holds however groups are flattened now: each space is fitted anew to the
+A lock names fields by their paths, so that it holds however groups are flattened now: each space is fitted again to the
 places of its elements.
 """
 

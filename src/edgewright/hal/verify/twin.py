@@ -31,7 +31,7 @@ class TwinFunction:
 
     function: str
     calls: int
-    other_results: int  # calls that returned something else; expected where hardware answers each read anew
+    other_results: int  # calls that returned something else; expected where hardware answers each read again
     twin: Counts
     ours: Counts
     left_out: str = ""  # why there are no calls

@@ -11,7 +11,7 @@
 
 #if defined(__GNUC__)
 #define EW_ALIGNED(n) __attribute__((aligned(n)))
-#define EW_FENCE() __asm__ volatile("" ::: "memory") /* memory is used anew under another type */
+#define EW_FENCE() __asm__ volatile("" ::: "memory") /* memory is used again under another type */
 #define EW_INLINE static inline __attribute__((always_inline))
 #define EW_RESTRICT __restrict
 #else

@@ -98,7 +98,7 @@ static void ew_dsp_two_windows(const ew_dsp_convolution *layer, const uint8_t *x
 }
 #endif
 
-/* `is_circular`: x is a rolling buffer, where rows begin anew. */
+/* `is_circular`: x is a rolling buffer, where rows begin again. */
 EW_INLINE void ew_dsp_by_pairs(const ew_dsp_convolution *layer, const void *x, void *y, const ew_part *part,
                                void *columns, int32_t is_circular)
 {

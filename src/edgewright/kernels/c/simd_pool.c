@@ -4,7 +4,7 @@
 typedef struct {
     int32_t line, rows, taps;
     int32_t down, tap; /* elements from row to row, and from tap to tap */
-    int32_t last; /* where rows of a rolling buffer begin anew; 0: nowhere */
+    int32_t last; /* where rows of a rolling buffer begin again; 0: nowhere */
 } ew_simd_window;
 
 EW_INLINE ew_vf ew_simd_with_tap(ew_vf result, ew_vf v, int32_t is_max)

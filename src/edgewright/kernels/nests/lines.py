@@ -124,7 +124,7 @@ def _opened(call: CCall, c: CWriter) -> Iterator[tuple[LoopOperand, LoopOperand]
 
 
 def _write_lines(call: CCall, c: CWriter, axis: int, survey: Survey, formula: Callable[[str], str]) -> None:
-    """Line by line. Lines across shared pixels are surveyed anew for every element: all must be read in order."""
+    """Line by line. Lines across shared pixels are surveyed again for every element: all must be read in order."""
     axis %= len(call.region)
     crossing = axis != len(call.region) - 1 and call.shares()
     outer: Bounds = [b if i != axis or crossing else (0, 1) for i, b in enumerate(call.region)]

@@ -79,7 +79,7 @@ def _spread(axis: WindowAxis) -> WindowAxis:
 
 
 def depthwise_rows(site: Site, offer: Offer, region: Region, *, has_own_shifts: bool) -> KernelWork:
-    """Line by line, each channel begun anew; with care where it has a shift of its own, or rows are outside."""
+    """Line by line, each channel begun again; with care where it has a shift of its own, or rows are outside."""
     part = _part(site, offer, region)
     amounts = _carried(part)
     amounts["careful lines"] = amounts["lines" if has_own_shifts else "edge lines"]

@@ -212,10 +212,10 @@ def layout_of(deployment: Deployment, memories: Collection[str]) -> JointLayout:
             places |= {slot_buffer(fifo, number): (at, memory) for number, at in starts}
         places |= {name: (at, memory) for name, at in arena.buffers.items()}
     if missing := [buffer.name for buffer in buffers if buffer.name not in places]:
-        raise InputError(f"'{missing[0]}' has no address; plan it anew")
+        raise InputError(f"'{missing[0]}' has no address; plan it again")
     homes = {name: memory for name, (_, memory) in places.items()}
     if not set(homes.values()) <= {ARENA, *memories}:
-        raise InputError("its memories are not those of the application; plan it anew")
+        raise InputError("its memories are not those of the application; plan it again")
     graph = problem.graph(buffers)
     peak = max(places[buffer.name][0] + graph.sizes[buffer.name] for buffer in buffers)
     placement = Placement({name: at for name, (at, _) in places.items()}, peak, 0, "from a file")

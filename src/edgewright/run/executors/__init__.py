@@ -39,7 +39,7 @@ def executor_of(part: Part, folder: Path, arenas: Mapping[str, Array], threads: 
         raise InputError(f"{part.where} has not been built; give the deployment itself, or build it")
     path = folder / built.file
     if digest_of(path) != built.digest:
-        raise InputError(f"'{path}' is not the file that was built for {part.where}; build the pipeline anew")
+        raise InputError(f"'{path}' is not the file that was built for {part.where}; build the pipeline again")
     if built.executor == "native":
         from .native import NativePart
 

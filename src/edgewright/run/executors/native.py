@@ -25,7 +25,7 @@ class NativePart:
             library = ctypes.CDLL(str(path))  # mapped once for all users
             self._function = library[built.function]
         except (OSError, AttributeError) as error:
-            raise InputError(f"'{path}' cannot be loaded ({error}); build the pipeline anew") from error
+            raise InputError(f"'{path}' cannot be loaded ({error}); build the pipeline again") from error
         self._function.restype = None
         self._handle = library._handle
         self._memories = [ctypes.c_void_p(arenas[memory].ctypes.data) for memory in built.arenas]

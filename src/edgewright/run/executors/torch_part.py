@@ -58,7 +58,7 @@ def read_torch_part(path: Path) -> Network:
             network = StoredNetwork.model_validate_json(archive[_LAYERS].tobytes()).build()
             values = {name: archive[f"w{i}"] for i, name in enumerate(network.constants)}
     except (OSError, ValueError, KeyError, BadZipFile) as error:
-        raise InputError(f"'{path}' is no part for torch; build the pipeline anew") from error
+        raise InputError(f"'{path}' is no part for torch; build the pipeline again") from error
     _check(network)
     return replace(network, constants=values)
 
