@@ -43,6 +43,8 @@ _INTEGERS = {
     _KIND.LONGLONG: (64, True),
     _KIND.ENUM: (32, True),
 }
+_ALIAS = re.compile(r'\balias(?:__)?\s*\(\s*"(?P<target>\w+)"')
+_ALIAS_OF_FUNCTION = re.compile(r"(?P<name>\w+)\s*\([^(){};]*\)\s*__attribute__\s*\(\([^;{}]*?" + _ALIAS.pattern)
 
 
 class _NoScalar(Exception):
@@ -80,6 +82,13 @@ def exported(source: Source) -> frozenset[str]:
         for cursor in top_level(unit)
         if is_function(cursor) and cursor.storage_class is not cindex.StorageClass.STATIC
     )
+
+
+def aliases(source: Source) -> dict[str, str]:
+    """The names by which functions are known that an `alias` attribute names; "" where the declaration is not read."""
+    text = b"\n".join(source.files.values()).decode(errors="replace")
+    known = {match["target"]: "" for match in _ALIAS.finditer(text)}
+    return known | {match["target"]: match["name"] for match in _ALIAS_OF_FUNCTION.finditer(text)}
 
 
 def foreign_pages(source: Source) -> frozenset[int]:

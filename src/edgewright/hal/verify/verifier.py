@@ -27,7 +27,15 @@ from .compare import Runnable, compare
 from .peripheral import Models, models_for
 from .prototype import CRITICAL, Prototype, Variant
 from .requests import requests_of
-from .signatures import exported, foreign_pages, kept_pointers, signatures_of, watched_variables, weak_functions
+from .signatures import (
+    aliases,
+    exported,
+    foreign_pages,
+    kept_pointers,
+    signatures_of,
+    watched_variables,
+    weak_functions,
+)
 from .verification import Difference, FunctionCheck, Uncompared, Verification
 from .written import Written, WrittenSource, written_source
 
@@ -105,6 +113,9 @@ def compare_variants(
     images += [written.image] if written else []
     base = free_window([*plain.description.devices, *optimised.description.devices], _largest(plain, optimised))
     linked = dict(zip(map(id, images), link(images, base), strict=True))
+    for each in linked.values():  # clang drops the name of a static function that an alias stands for
+        known = each.elf.symbols
+        known |= {target: known[name] for target, name in aliases(analysis.source).items() if name in known}
     symbols = frozenset.intersection(*(frozenset(built.elf.symbols) for built in linked.values()))
     signatures = {name: _with_objects_in(signature, symbols) for name, signature in signatures.items()}
     prototypes = [
@@ -161,13 +172,14 @@ def _uncompared(analysis: Analysis, checked: Sequence[FunctionCheck], ran: froze
     """The functions with accesses that no compared call went through, and why."""
     known = {check.function: check for check in checked}
     called = {usr for function in analysis.functions for usr in function.calls} | address_taken(analysis.source)
+    aliased = aliases(analysis.source)
     for function in analysis.functions:
         check = known.get(function.name)
         if not function.accesses or (check and (check.calls or check.unfinished)):
             continue
         if function.name.partition(" (")[0] in ran:
             continue
-        if function.is_static and function.usr not in called:
+        if function.is_static and function.usr not in called and function.name not in aliased:
             yield Uncompared(function.name, "nothing calls it", is_dead=True)
         else:
             why = check.left_out if check else "it is static, and no function that was called calls it"
