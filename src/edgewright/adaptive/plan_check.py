@@ -64,8 +64,10 @@ class TracedScenario:
             yield common, own[where] if isinstance(where, slice) else cells_of(own, where, touch.element)
 
     def last_steps(self, processor: int, sizes: Mapping[str, int], is_write: bool) -> dict[str, Array]:
-        """For each byte, the number of ended steps of the processor when the last one that touches or writes it has
-        ended."""
+        """For each byte, how many steps the processor has finished after its last access to the byte; 0: none.
+
+        Accesses are writes only if `is_write`, otherwise reads too.
+        """
         found = {memory: np.zeros(size, np.int32) for memory, size in sizes.items()}
         steps = self.planned.scenario.steps
         own = (at for at, step in enumerate(steps) if step.processor == processor)

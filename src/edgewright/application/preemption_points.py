@@ -78,10 +78,11 @@ def _every(plan: Plan, kind: PreemptionPoints) -> InterruptionPoints:
 
 
 def choices(plan: Plan, kind: PreemptionPoints, pieces: RunPieces) -> Mapping[float, InterruptionPoints]:
-    """Sets of points by increasing waiting time, each a subset of the one before, with fewer live bytes.
+    """Sets of preemption points, keyed by the longest wait for the next point.
 
-    Each step leaves out points with many live bytes of some buffer of the fullest stage: the buffer and number of
-    points are chosen to add the least waiting.
+    The first set has all points. Each further one drops points at which a buffer of the fullest stage has many live
+    bytes: less memory must be kept during a preemption, and the wait is longer. The buffer and the points are chosen
+    to lengthen the wait least.
     """
     live, every = Liveness(plan), _every(plan, kind)
     now = [InterruptionPoints(frozenset((n,))) for n in sorted(every.after)]

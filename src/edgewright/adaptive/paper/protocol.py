@@ -115,7 +115,10 @@ def needed_steps(
 
 
 def control_steps(x: Sequence[int], old_count: int, request_step: int) -> Iterator[Pair]:
-    """The steps that Algorithm 7 starts in each control step, with i + 1 in line 6."""
+    """Yields, for each control step, the old step and the new step that Algorithm 7 (M 5.4) starts; None for neither.
+
+    Line 6 of the algorithm prints (i + 1) mod |L^n|; this is i + 1, which does not lose the last step.
+    """
     i = 1
     yield request_step, None
     for q, j in enumerate(range(request_step + 1, old_count + 1), start=2):
