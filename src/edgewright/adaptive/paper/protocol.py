@@ -115,7 +115,7 @@ def needed_steps(
 
 
 def control_steps(x: Sequence[int], old_count: int, request_step: int) -> Iterator[Pair]:
-    """Yields, for each control step, the old step and the new step that Algorithm 7 (M 5.4) starts; None for neither.
+    """Yields, for each control step, the old step and the new step that Algorithm 7 (M 5.9) starts; None for neither.
 
     Line 6 of the algorithm prints (i + 1) mod |L^n|; this is i + 1, which does not lose the last step.
     """
