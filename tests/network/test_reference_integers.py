@@ -67,6 +67,18 @@ def test_largest_products_do_not_saturate(form: str, x_type: type) -> None:
     onnx.checker.check_model(model)
 
 
+def test_weights_stay_whose_scale_is_computed() -> None:
+    """The shape of their zero point is unknown."""
+    model = matmul("MatMul", np.uint8)
+    scale = helper.make_node("Identity", ["one"], ["scale"])
+    model.graph.node.insert(0, scale)
+    weights = next(node for node in model.graph.node if node.input[0] == "w")
+    weights.input[1] = "scale"
+    before = model.SerializeToString()
+    make_products_exact(model)
+    assert model.SerializeToString() == before
+
+
 @pytest.mark.parametrize("form", ["QLinearMatMul", "MatMul"])
 @pytest.mark.parametrize("x_type", [np.uint8, np.int8])
 def test_the_reference_is_exact(form: str, x_type: type) -> None:

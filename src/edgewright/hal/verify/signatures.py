@@ -85,7 +85,7 @@ def exported(source: Source) -> frozenset[str]:
 
 
 def aliases(source: Source) -> dict[str, str]:
-    """The names by which functions are known that an `alias` attribute names; "" where the declaration is not read."""
+    """The alias of each function that an `alias` attribute names; "" if the form of the declaration is unknown."""
     text = b"\n".join(source.files.values()).decode(errors="replace")
     known = {match["target"]: "" for match in _ALIAS.finditer(text)}
     return known | {match["target"]: match["name"] for match in _ALIAS_OF_FUNCTION.finditer(text)}

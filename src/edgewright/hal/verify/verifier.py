@@ -113,9 +113,10 @@ def compare_variants(
     images += [written.image] if written else []
     base = free_window([*plain.description.devices, *optimised.description.devices], _largest(plain, optimised))
     linked = dict(zip(map(id, images), link(images, base), strict=True))
-    for each in linked.values():  # clang drops the name of a static function that an alias stands for
+    other_names = aliases(analysis.source)
+    for each in linked.values():  # clang drops the name of a static function that has an alias
         known = each.elf.symbols
-        known |= {target: known[name] for target, name in aliases(analysis.source).items() if name in known}
+        known |= {target: known[name] for target, name in other_names.items() if name in known}
     symbols = frozenset.intersection(*(frozenset(built.elf.symbols) for built in linked.values()))
     signatures = {name: _with_objects_in(signature, symbols) for name, signature in signatures.items()}
     prototypes = [

@@ -45,7 +45,7 @@ _DEQUANTIZE = _Operands(0, 0, 2, 2)  # of weights
 
 
 def has_inexact_products(model: onnx.ModelProto) -> bool:
-    """Whether the model has int8 weights that have to be changed; the values of tensors are not needed to tell."""
+    """Whether the model has int8 weights that have to be changed; tensor values are not needed."""
     return any(True for graph in graphs(model.graph) for _ in _changes(graph))
 
 
@@ -56,8 +56,7 @@ def make_products_exact(model: onnx.ModelProto) -> None:
         for node, operands, is_raised in list(_changes(graph)):
             name, zero = node.input[operands.weights], _input(node, operands.weights_zero)
             if not zero:
-                scale = constants.get(_input(node, 1)) if operands is _DEQUANTIZE else None
-                shape = tuple(scale.dims) if scale else ()
+                shape = tuple(constants[node.input[1]].dims) if operands is _DEQUANTIZE else ()
                 zero = _add(graph, constants, f"{name}/zero", np.zeros(shape, np.int8))
             if is_raised:
                 node.input[operands.weights] = _add(graph, constants, f"{name}/raised", _raised(constants[name]))
@@ -73,7 +72,7 @@ def _raised(tensor: onnx.TensorProto) -> Array:
 
 
 def _add(graph: onnx.GraphProto, constants: dict[str, onnx.TensorProto], name: str, values: Array) -> str:
-    """Adds a constant to the graph, unless it is there; returns its name."""
+    """The name of a constant, which is added to the graph if it is missing."""
     if name not in constants:
         constants[name] = numpy_helper.from_array(values, name)
         graph.initializer.append(constants[name])
@@ -94,6 +93,8 @@ def _changes(graph: onnx.GraphProto) -> Iterator[tuple[onnx.NodeProto, _Operands
         zero = _input(node, operands.weights_zero)
         if zero and constants.get(zero) != _INT8:
             continue
+        if operands is _DEQUANTIZE and not zero and _input(node, 1) not in constants:
+            continue  # a zero point has the shape of the scale
         if operands is _DEQUANTIZE:
             is_raised = any(_has_unsigned_input(reader, makers, types) for reader in readers[node.output[0]])
         else:
@@ -103,7 +104,7 @@ def _changes(graph: onnx.GraphProto) -> Iterator[tuple[onnx.NodeProto, _Operands
 
 
 def _has_unsigned_input(node: onnx.NodeProto, makers: Mapping[str, onnx.NodeProto], types: Mapping[str, int]) -> bool:
-    """Whether an operator on real numbers reads some that were uint8."""
+    """Whether an operator on real numbers reads a dequantised uint8 tensor."""
     sources = [makers[name] for name in node.input[:2] if name in makers] if node.op_type in _REAL else []
     return any(source.op_type == "DequantizeLinear" and types.get(source.input[0]) == _UINT8 for source in sources)
 
@@ -122,7 +123,7 @@ def _makers(graph: onnx.GraphProto) -> dict[str, onnx.NodeProto]:
 
 
 def _types(graph: onnx.GraphProto) -> dict[str, int]:
-    """Element types of tensors, as far as they are stated or an operator fixes them."""
+    """Element types of tensors, where the graph states them or an operator implies them."""
     types = {value.name: value.type.tensor_type.elem_type for value in (*graph.input, *graph.value_info)}
     types |= {tensor.name: tensor.data_type for tensor in graph.initializer}
     for node in graph.node:
