@@ -18,7 +18,14 @@ from edgewright.network.reference import reference
 from edgewright.platform.target import TARGETS
 from edgewright.samples.builder import same_pads
 from edgewright.search.architecture import INPUT, CnnArchitecture, PlainBlock, PrimitiveKind, SeparableBlock
-from edgewright.search.model import default_ranges, exactly_stored_weights, onnx_model, scaled_of, stored_weights
+from edgewright.search.model import (
+    default_ranges,
+    exactly_stored_weights,
+    onnx_model,
+    scaled_of,
+    stored_weights,
+    tensor_scales,
+)
 from edgewright.search.space import SearchSpace, SpaceKind
 from edgewright.search.weights import LayerWeights, folded, fresh_state, inherited, random_weights, state_shapes
 from tests.helpers.onnx_session import onnx_session
@@ -273,6 +280,11 @@ def test_modules_compute_what_the_layers_say(kind):
         values = np.array([t[name] for t in tensors])
         assert low == pytest.approx(min(0, values.min()), abs=1e-4)
         assert high == pytest.approx(max(0, values.max()), abs=1e-4)
+    ranges = {name: (float(values.min()), float(values.max())) for name, values in tensors[0].items()}
+    again.scales = tensor_scales(architecture, ranges)
+    result = again(torch.from_numpy(frames[:1])).detach().numpy()
+    expected = computed(architecture, rounded_weights(weights), frames[0], in_steps(architecture, ranges))["classes"]
+    np.testing.assert_allclose(result, expected.reshape(1, -1), rtol=0, atol=4.5 * again.scales["classes"][0])
 
 
 def test_the_extra_is_named_where_torch_is_missing(monkeypatch):

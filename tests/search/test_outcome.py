@@ -22,6 +22,7 @@ from edgewright.report.search_page import pair_svg, parallel_svg, search_page, s
 from edgewright.search.front import Measure, dominates, read_front
 from edgewright.search.model import default_ranges
 from edgewright.search.outcome import run_search
+from edgewright.search.points import divergence
 from edgewright.search.pricing import CandidatePricer
 from edgewright.search.workers import LocalWorkers
 from tests.helpers.searching_cases import Killed, MadeUpPricer, MadeUpTrainer
@@ -230,3 +231,9 @@ def test_a_search_with_torch_that_is_killed_twice_ends_with_the_same_bytes(tmp_p
     subprocess.run(command("killed"), check=True)
     assert (tmp_path / "whole" / "front.json").read_bytes() == (tmp_path / "killed" / "front.json").read_bytes()
     assert len(read_front(tmp_path / "whole").points) > 1
+
+
+def test_the_divergence_of_scores_by_hand():
+    """Probabilities 1/2, 1/2 beside 3/4, 1/4: 1/2 ln(2/3) + 1/2 ln 2. What is added to all scores changes nothing."""
+    expected, found = np.log([[1.0, 1.0], [3.0, 1.0]]), np.log([[3.0, 1.0], [3.0, 1.0]]) + 5
+    assert divergence(expected, found) == pytest.approx(np.log(4 / 3) / 4)

@@ -8,7 +8,9 @@ import pytest
 from edgewright.search.architecture import CnnArchitecture, PlainBlock, SeparableBlock
 from edgewright.search.data import LabelledSet, SearchData
 from edgewright.search.evolution import EvolutionSettings
-from edgewright.search.training import TorchTrainer, TrainingJob, scores, start_state
+from edgewright.search.model import tensor_scales
+from edgewright.search.module import load_state, module_of, ranges_of
+from edgewright.search.training import TorchTrainer, TrainingJob, channels_first, predictions, scores, start_state
 from edgewright.search.weights import fresh_state
 
 PARENT = CnnArchitecture((16, 1, 2), (PlainBlock(8, (3, 1)), SeparableBlock(12, (3, 1), (2, 1))), 3)
@@ -73,6 +75,29 @@ def test_networks_learn_from_teachers_in_place_of_labels():
     first, again = (taught.train(TrainingJob(PARENT, (), 6, is_final=True)) for _ in range(2))
     assert teacher.accuracy > 0.7 and first.accuracy > 0.7 and first.accuracy == again.accuracy
     assert replace(own, data=wrong).train(TrainingJob(PARENT, (), 6, is_final=True)).accuracy < 0.3
+
+
+def test_the_last_training_ends_in_int8(monkeypatch):
+    """With three levels in place of 255, weights that were not trained for it lose most of what they learned."""
+    torch = pytest.importorskip("torch", reason="PyTorch is an extra")
+
+    def in_three_levels(_torch, kernel):
+        scale = kernel.detach().abs().flatten(1).amax(1)
+        return torch.fake_quantize_per_channel_affine(
+            kernel, scale, torch.zeros(len(scale), dtype=torch.int32), 0, -1, 1
+        )
+
+    monkeypatch.setattr("edgewright.search.module.fake_weights", in_three_levels)
+    reached = []
+    for share in (0.0, 0.5):
+        monkeypatch.setattr("edgewright.search.training.QUANTISED", share)
+        last = trainer(final_epochs=30).train(TrainingJob(PARENT, (), 5, is_final=True))
+        module = module_of(PARENT)
+        load_state(module, last.state)
+        data = trainer().data
+        module.scales = tensor_scales(PARENT, ranges_of(module, [channels_first(data.calibration)]))
+        reached.append((predictions(module, data.validation.x) == data.validation.y).mean())
+    assert reached[1] > reached[0] + 0.05
 
 
 def test_noise_and_balanced_classes_change_the_result():

@@ -25,6 +25,7 @@ Mask = npt.NDArray[np.bool_]
 
 IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm")
 MOST_VALUES = 1 << 31
+CALIBRATION = 1024  # training samples from which int8 takes its ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,11 @@ class SearchData:
     validation: LabelledSet
     held_out: LabelledSet | None
     digest: str  # of all of it
+
+    @property
+    def calibration(self) -> FloatArray:
+        """Inputs for training from which int8 takes its ranges."""
+        return self.train.x[:: max(1, len(self.train) // CALIBRATION)]
 
     @property
     def shape(self) -> Shape3:

@@ -74,6 +74,20 @@ def scaled_of(values: Range) -> Scaled:
     return scale, int(np.clip(round(LEAST - low / scale), LEAST, MOST))
 
 
+def tensor_scales(architecture: CnnArchitecture, ranges: Ranges) -> dict[str, Scaled]:
+    """Scales and zero points of the input and of each layer's output in int8, by name."""
+    scales = {INPUT: scaled_of(ranges[INPUT])}
+    for layer in architecture.layers():
+        low, high = ranges[layer.name]
+        if layer.kind in SELECTING:
+            scales[layer.name] = scales[layer.inputs[0]]
+        elif layer.kind is PrimitiveKind.SIGMOID:
+            scales[layer.name] = SIGMOID_SCALED
+        else:
+            scales[layer.name] = scaled_of((0.0, high) if layer.relu else (low, high))
+    return scales
+
+
 class _GraphDraft:
     """An ONNX graph under construction. The value named like a layer is what later layers read."""
 
@@ -81,11 +95,11 @@ class _GraphDraft:
         self.architecture, self.weights, self.ranges, self.is_exact = architecture, weights, ranges, is_exact
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
-        self.scaled: dict[str, Scaled] = {}  # of tensors, in an int8 model
+        self.scaled = {} if ranges is None else tensor_scales(architecture, ranges)
         self.last = architecture.layers()[-1].name
         self.names = {INPUT: INPUT}  # of tensors in the graph
         if ranges is not None:
-            self.names[INPUT] = self._stored(INPUT, INPUT, scaled_of(ranges[INPUT]), f"{INPUT}.real")
+            self.names[INPUT] = self._stored(INPUT, INPUT, self.scaled[INPUT], f"{INPUT}.real")
 
     def model(self, batch: int | None) -> onnx.ModelProto:
         height, width, channels = self.architecture.input
@@ -108,17 +122,9 @@ class _GraphDraft:
         value = self._operator(layer, [self.names[tensor] for tensor in layer.inputs], result)
         if layer.relu:
             value = self._node("Relu", [value], f"{name}.relu" if is_int8 else name)
-        if self.ranges is not None:
-            value = self._stored(name, value, self._scaled(layer, self.ranges), name)
+        if is_int8:
+            value = self._stored(name, value, self.scaled[name], name)
         self.names[name] = value
-
-    def _scaled(self, layer: PrimitiveLayer, ranges: Ranges) -> Scaled:
-        if layer.kind in SELECTING:
-            return self.scaled[layer.inputs[0]]
-        if layer.kind is PrimitiveKind.SIGMOID:
-            return SIGMOID_SCALED
-        low, high = ranges[layer.name]
-        return scaled_of((0.0, high) if layer.relu else (low, high))
 
     def _operator(self, layer: PrimitiveLayer, inputs: list[str], output: str) -> str:
         match layer.kind:
@@ -161,7 +167,6 @@ class _GraphDraft:
 
     def _stored(self, tensor: str, value: str, scaled: Scaled, output: str) -> str:
         """The value as int8 and back."""
-        self.scaled[tensor] = scaled
         parameters = [
             self._constant(f"{tensor}.scale", scaled[0]),
             self._constant(f"{tensor}.zero", scaled[1], np.int8),
@@ -177,8 +182,7 @@ class _GraphDraft:
         source = self.scaled[layer.inputs[0]]
         stored = stored_weights(LayerWeights(kernel, bias), source[0])
         if self.is_exact and layer.kind is not PrimitiveKind.DENSE:
-            result = self._scaled(layer, self.ranges)
-            stored = exactly_stored_weights(layer, LayerWeights(kernel, bias), source, result)
+            stored = exactly_stored_weights(layer, LayerWeights(kernel, bias), source, self.scaled[name])
         return [
             self._channels(f"{name}.kernel", stored.kernel, np.int8, stored.scale),
             self._channels(f"{name}.bias", stored.bias, np.int32, stored.scale * np.float32(source[0])),

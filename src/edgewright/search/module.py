@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -12,7 +12,8 @@ import numpy as np
 from ..errors import InputError
 from ..samples.builder import same_pads
 from .architecture import INPUT, CnnArchitecture, PrimitiveKind, PrimitiveLayer
-from .model import Range
+from .fake_quantised import fake_values, fake_weights
+from .model import Range, Scaled
 from .weights import (
     BATCH_NORM_EPSILON,
     BIAS,
@@ -117,6 +118,7 @@ def _module_class() -> type[Any]:
         def __init__(self, architecture: CnnArchitecture) -> None:
             super().__init__()
             self.architecture = architecture
+            self.scales: Mapping[str, Scaled] = {}  # of tensors; given, the module computes as in int8
             self.layers, self.norms = nn.ModuleDict(), nn.ModuleDict()
             for layer in architecture.layers():
                 if (shape := layer.weight_shape) is None:
@@ -141,10 +143,13 @@ def _module_class() -> type[Any]:
 
         def tensors(self, frames: Any) -> dict[str, Any]:
             """The input and every layer's output, by name."""
-            values = {INPUT: frames}
+            values = {INPUT: self.stored(INPUT, frames)}
             for layer in self.architecture.layers():
-                values[layer.name] = self.layer(layer, [values[name] for name in layer.inputs])
+                values[layer.name] = self.stored(layer.name, self.layer(layer, [values[name] for name in layer.inputs]))
             return values
+
+        def stored(self, name: str, value: Any) -> Any:
+            return fake_values(torch, value, self.scales[name]) if self.scales else value
 
         def layer(self, layer: PrimitiveLayer, inputs: list[Any]) -> Any:
             value, key = inputs[0], _key(layer)
@@ -153,7 +158,7 @@ def _module_class() -> type[Any]:
                     top, left, bottom, right = _pads(layer)
                     if (top, left) != (bottom, right):  # the module itself pads both sides alike
                         value = functional.pad(value, (0, right - left, 0, bottom - top))
-                    value = self.layers[key](value)
+                    value = self.weighted(key, value)
                 case PrimitiveKind.MAX_POOL:
                     value = functional.max_pool2d(value, layer.kernel, layer.stride)
                 case PrimitiveKind.MEAN:
@@ -166,8 +171,21 @@ def _module_class() -> type[Any]:
                     value = value * inputs[1]
                 case PrimitiveKind.SIGMOID:
                     value = torch.sigmoid(value)
-            if key in self.norms:
-                value = self.norms[key](value)
             return torch.relu(value) if layer.relu else value
+
+        def weighted(self, key: str, value: Any) -> Any:
+            """The convolution and its normalisation; in int8 both are one, with the statistics learned until then."""
+            convolution, norm = self.layers[key], getattr(self.norms, key, None)
+            if not self.scales:
+                value = convolution(value)
+                return value if norm is None else norm(value)
+            kernel, bias = convolution.weight, convolution.bias
+            if norm is not None:
+                factor = norm.weight / torch.sqrt(norm.running_var + norm.eps)
+                kernel, bias = kernel * factor[:, None, None, None], norm.bias - norm.running_mean * factor
+            kernel = fake_weights(torch, kernel)
+            return functional.conv2d(
+                value, kernel, bias, convolution.stride, convolution.padding, groups=convolution.groups
+            )
 
     return CandidateModule

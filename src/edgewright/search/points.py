@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import onnx
 
 from ..complete_plan import find_complete
@@ -24,7 +25,6 @@ from .task import SearchTask
 from .training import Trainer, channels_first, scores
 from .weights import FloatArray, State, Weights, folded
 
-CALIBRATION = 1024  # training samples from which int8 takes its ranges
 RANGE_SHARES = (1.0, 0.85, 0.7, 0.55)  # of the values that tensors take; what lies beyond saturates
 RANGE_FACTORS = (1.15, 0.87)  # by which single tensors try to change theirs
 EVALUATED_AT_ONCE = 256
@@ -67,8 +67,7 @@ def assess(assessor: Assessor, job: tuple[str, CnnArchitecture, State]) -> Asses
     """Quantises a trained network and evaluates it; worker processes call this function."""
     name, architecture, state = job
     data, weights = assessor.data, folded(architecture, state)
-    step = max(1, len(data.train) // CALIBRATION)
-    frames = data.train.x[::step]
+    frames = data.calibration
     real = onnx_model(architecture, weights, batch=None).SerializeToString()
     ranges = assessor.trainer.ranges(architecture, state, frames)
     quantised = _quantised(architecture, weights, ranges, run_onnx(real, frames), frames)
@@ -88,12 +87,12 @@ def assess(assessor: Assessor, job: tuple[str, CnnArchitecture, State]) -> Asses
 def _quantised(
     architecture: CnnArchitecture, weights: Weights, ranges: Ranges, expected: FloatArray, frames: FloatArray
 ) -> bytes:
-    """The int8 model for any number of frames, with ranges for which the scores of these frames have the least squared
-    error: first one share of the values is chosen for all tensors, then another one for each where that is better."""
+    """The int8 model for any number of frames, with ranges for which the probabilities of these frames' classes are
+    closest: first one share of the values is chosen for all tensors, then another one for each where that is better."""
 
     def error(shares: Mapping[str, float]) -> float:
         model = onnx_model(architecture, weights, _cut(ranges, shares), batch=None, is_exact=False)
-        return float(np.square(run_onnx(model.SerializeToString(), frames) - expected).mean())
+        return divergence(expected, run_onnx(model.SerializeToString(), frames))
 
     shares = min((dict.fromkeys(ranges, share) for share in RANGE_SHARES), key=error)
     least = error(shares)
@@ -103,6 +102,18 @@ def _quantised(
             if tried != shares and (reached := error(tried)) < least:
                 least, shares = reached, tried
     return onnx_model(architecture, weights, _cut(ranges, shares), batch=None).SerializeToString()
+
+
+def divergence(expected: FloatArray, found: FloatArray) -> float:
+    """The mean Kullback-Leibler divergence of the classes' probabilities, for scores. It counts errors where classes
+    are close, and hardly any that large scores have."""
+    p, q = (_log_softmax(scores.astype(np.float64)) for scores in (expected, found))
+    return float((np.exp(p) * (p - q)).sum(1).mean())
+
+
+def _log_softmax(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    shifted = scores - scores.max(1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
 
 
 def _cut(ranges: Ranges, shares: Mapping[str, float]) -> Ranges:

@@ -14,11 +14,12 @@ from .architecture import CnnArchitecture
 from .candidates import Trained
 from .data import LabelArray, LabelledSet, SearchData
 from .evolution import EvolutionSettings
-from .model import Ranges
+from .model import Ranges, tensor_scales
 from .module import load_state, module_of, ranges_of, state_of, torch_module
 from .weights import FloatArray, State, fresh_state, inherited
 
 EVALUATED_AT_ONCE = 512
+QUANTISED = 0.25  # of the last training: its end, in int8
 TEMPERATURE = 2.0  # of distillation (Hinton et al. 2015): outputs are divided by it before the softmax
 
 
@@ -29,7 +30,7 @@ class TrainingJob:
     architecture: CnnArchitecture
     ancestors: tuple[tuple[CnnArchitecture, State], ...]  # weights are inherited from these, mainly from the first
     seed: int
-    is_final: bool = False  # more epochs, and a learning rate that falls to 0
+    is_final: bool = False  # more epochs, a learning rate that falls to 0, and int8 at the end
 
 
 class Trainer(Protocol):
@@ -119,7 +120,11 @@ class TorchTrainer:
         steps = max(1, round(epochs * len(train) / size))
         generator = np.random.default_rng(job.seed)
         module.train()
+        quantised_from = round(steps * (1 - QUANTISED))
         for step, batch in zip(range(steps), _batches(generator, len(train), size), strict=False):
+            if job.is_final and step == quantised_from:
+                ranges = ranges_of(module, [channels_first(self.data.calibration)])
+                module.scales = tensor_scales(job.architecture, ranges)
             if job.is_final:
                 optimiser.param_groups[0]["lr"] = rate * 0.5 * (1 + math.cos(math.pi * step / steps))
             chosen = torch.from_numpy(batch).to(device)
@@ -135,6 +140,7 @@ class TorchTrainer:
                 loss = (1 - self.distillation) * loss + self.distillation * TEMPERATURE**2 * from_teachers
             loss.backward()
             optimiser.step()
+        module.scales = {}  # scores and outputs are those of float32
 
 
 def channels_first(x: FloatArray) -> FloatArray:
