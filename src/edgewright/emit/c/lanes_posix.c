@@ -1,26 +1,32 @@
 /* Lanes as threads of the process. They are started by the first run and wait for the next one: a moment awake, since a
- * barrier is soon over and the next frame is often there already, then asleep. Runs that take half as long again as the
- * shortest one say that cores are busy with something else. For a while lanes then sleep at once, which leaves a core to
- * the others, or the caller does everything: whichever of the two took less time. Callers on several threads have a crew
- * of lanes each, up to EW_LANE_CREWS; who finds all of them at work waits for one.
+ * barrier is soon over and the next frame is often there already, then asleep. Each lane compares the clock with the time
+ * that it computed: what is missing, the system gave to other threads. Where that is much, or runs take longer than they
+ * did, cores are busy: lanes that sleep at once are tried, which leaves a core to the others, and the caller alone, and
+ * the fastest way is taken for a while. Callers on several threads have a crew of lanes each, up to EW_LANE_CREWS; who finds all of them at work waits
+ * for one.
  *
  * To bring threads of your own, define EW_CALLER_BRINGS_LANES and write ew_lanes_run and ew_lanes_meet. */
 #ifndef EW_CALLER_BRINGS_LANES
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <time.h>
 
-#ifndef EW_LANE_SPINS
-#define EW_LANE_SPINS 1000 /* most looks at a counter before a lane goes to sleep: some tens of microseconds */
+#ifndef EW_LANE_AWAKE_S
+#define EW_LANE_AWAKE_S 1e-3 /* seconds that a lane waits awake before it goes to sleep: longer than a core takes to wake, */
 #endif
-#ifndef EW_LANE_LATE
-#define EW_LANE_LATE 1.5 /* a run of so many times the shortest one was late */
+#define EW_LANE_SPIN_S 1e-4 /* of these, seconds before it lets others on its core go first between looks */
+#ifndef EW_LANE_LOST
+#define EW_LANE_LOST 0.1 /* share of the time that the system may give to others before cores are taken to be busy */
 #endif
-#define EW_LANE_TRIES 4 /* runs that a way is judged by: the system may put threads that wake on the same core at first */
-#define EW_LANE_BUSY_S 0.1 /* cores that were busy are taken to be busy for so long, */
-#define EW_LANE_BUSY_MOST_S 1.6 /* twice as long each time that they still are, up to this, */
-#define EW_LANE_BUSY_RUNS 32 /* and so many runs more */
+#ifndef EW_LANE_TRIAL_S
+#define EW_LANE_TRIAL_S 0.03 /* seconds of runs that a way is judged by: several slices of the system's time, */
+#endif
+#define EW_LANE_TRIAL_RUNS 2 /* and so many runs at least */
+#define EW_LANE_LATE 1.5 /* runs of so many times the shortest ones may be late because cores are busy */
+#define EW_LANE_HOLD 16 /* the fastest way is taken for so many times the runs of a trial, */
+#define EW_LANE_HOLD_MOST 64 /* twice as many each time that cores are still busy, up to this */
 #ifndef EW_LANE_STACK
 #define EW_LANE_STACK (1 << 20) /* bytes of a thread's stack */
 #endif
@@ -36,7 +42,7 @@
 #define EW_LANE_PAUSE() __asm__ __volatile__("" ::: "memory")
 #endif
 
-enum { EW_LANE_ASLEEP, EW_LANE_ALONE, EW_LANE_WAYS };
+enum { EW_LANE_AWAKE, EW_LANE_ASLEEP, EW_LANE_ALONE, EW_LANE_WAYS };
 
 /* A counter in a line of the cache of its own, so that those who look at it disturb nobody else. */
 typedef struct {
@@ -45,90 +51,130 @@ typedef struct {
 } ew_lane_counter;
 
 typedef struct {
-    ew_lane_counter called; /* runs that lanes were called to */
-    ew_lane_counter met[EW_LANE_COUNT]; /* barriers that each lane has reached */
-    ew_lane_counter done[EW_LANE_COUNT]; /* the last run that each lane has finished */
-    ew_lane_counter asleep; /* lanes that wait for `changed` */
-    pthread_t threads[EW_LANE_COUNT];
-    pthread_mutex_t runs; /* one at a time */
+    ew_lane_counter met; /* rounds of barriers that the lane has reached */
+    ew_lane_counter done; /* the last run that it has finished */
+    pthread_t thread;
     pthread_mutex_t sleeps;
-    pthread_cond_t changed;
+    pthread_cond_t woken;
+    uint32_t is_asleep;
+    double slept, lost; /* seconds of its share of a run: asleep, and taken by other threads */
+} ew_lane;
+
+typedef struct {
+    ew_lane_counter called; /* runs that lanes were called to */
+    ew_lane lanes[EW_LANE_COUNT];
+    pthread_mutex_t runs; /* one at a time */
     ew_lane_work work;
     void *context;
     const void *owner; /* the thread that it was started for, on whose cores its threads are */
     int32_t is_there, is_ending;
-    int32_t spins; /* looks before a lane goes to sleep */
-    int32_t late; /* runs that were, less those that were not; at most EW_LANE_TRIES */
-    int32_t tried; /* runs since cores are busy, by which ways are judged */
-    double took[EW_LANE_WAYS]; /* seconds of these runs */
-    double shortest; /* seconds of a run in which lanes waited awake; 0 where there was none */
-    double busy_s, busy_until; /* seconds, and the end by the clock */
+    int32_t way; /* how runs are shared now */
+    int32_t is_trying; /* the ways one after the other, since cores are busy */
+    int32_t ran; /* runs of this way so far, */
+    double seconds, lost; /* what they took, and the most that a lane of each lost */
+    double means[EW_LANE_WAYS]; /* seconds of a run, as tried */
+    double shortest; /* mean of runs in lanes that waited awake; 0 where there was none */
+    int32_t held, hold; /* runs for which the way stays, and how many times those of a trial */
 } ew_lane_crew;
 
 static ew_lane_crew ew_crews[EW_LANE_CREWS];
 static pthread_once_t ew_crews_made = PTHREAD_ONCE_INIT;
 static __thread ew_lane_crew *ew_own_crew; /* that this thread belongs to, or had last */
 
+static double ew_lane_clock(clockid_t clock)
+{
+    struct timespec now;
+    (void)clock_gettime(clock, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
 static int32_t ew_lane_has_come(const uint32_t *counter, uint32_t wanted)
 {
     return (int32_t)(__atomic_load_n(counter, __ATOMIC_SEQ_CST) - wanted) >= 0;
 }
 
-static void ew_lane_wait(ew_lane_crew *crew, const uint32_t *counter, uint32_t wanted)
+static void ew_lane_wait(ew_lane_crew *crew, int32_t lane, const uint32_t *counter, uint32_t wanted)
 {
-    const int32_t spins = __atomic_load_n(&crew->spins, __ATOMIC_RELAXED);
-    for (int32_t look = 0; look < spins; look++) {
-        if (ew_lane_has_come(counter, wanted))
-            return;
-        EW_LANE_PAUSE();
-    }
+    ew_lane *const own = &crew->lanes[lane];
+    double begin, waited = 0;
     if (ew_lane_has_come(counter, wanted))
         return;
-    pthread_mutex_lock(&crew->sleeps);
-    __atomic_add_fetch(&crew->asleep.value, 1, __ATOMIC_SEQ_CST);
+    begin = ew_lane_clock(CLOCK_MONOTONIC);
+    while (waited < EW_LANE_AWAKE_S && __atomic_load_n(&crew->way, __ATOMIC_RELAXED) == EW_LANE_AWAKE) {
+        for (int32_t look = 0; look < 16; look++) {
+            EW_LANE_PAUSE();
+            if (ew_lane_has_come(counter, wanted))
+                return;
+        }
+        if (waited > EW_LANE_SPIN_S)
+            (void)sched_yield();
+        waited = ew_lane_clock(CLOCK_MONOTONIC) - begin;
+    }
+    begin = ew_lane_clock(CLOCK_MONOTONIC);
+    pthread_mutex_lock(&own->sleeps);
+    __atomic_store_n(&own->is_asleep, 1, __ATOMIC_SEQ_CST);
     while (!ew_lane_has_come(counter, wanted))
-        pthread_cond_wait(&crew->changed, &crew->sleeps);
-    __atomic_sub_fetch(&crew->asleep.value, 1, __ATOMIC_SEQ_CST);
-    pthread_mutex_unlock(&crew->sleeps);
+        pthread_cond_wait(&own->woken, &own->sleeps);
+    __atomic_store_n(&own->is_asleep, 0, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&own->sleeps);
+    own->slept += ew_lane_clock(CLOCK_MONOTONIC) - begin;
 }
 
-/* Who goes to sleep counts itself before it looks for the last time: either it sees the number, or is seen here. */
-static void ew_lane_tell(ew_lane_crew *crew, uint32_t *counter, uint32_t number)
+/* Who goes to sleep says so before it looks for the last time: either it sees the number, or is seen here. */
+static void ew_lane_wake(ew_lane *other)
 {
-    __atomic_store_n(counter, number, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&crew->asleep.value, __ATOMIC_SEQ_CST)) {
-        pthread_mutex_lock(&crew->sleeps);
-        pthread_cond_broadcast(&crew->changed);
-        pthread_mutex_unlock(&crew->sleeps);
+    if (__atomic_load_n(&other->is_asleep, __ATOMIC_SEQ_CST)) {
+        pthread_mutex_lock(&other->sleeps);
+        pthread_cond_signal(&other->woken);
+        pthread_mutex_unlock(&other->sleeps);
     }
 }
 
+/* In each round a lane waits for the one twice as far behind it as in the round before, which has heard of all between. */
 void ew_lanes_meet(int32_t lane, int32_t lanes)
 {
     ew_lane_crew *const crew = ew_own_crew;
-    uint32_t number;
-    if (lanes == 1)
-        return;
-    number = crew->met[lane].value + 1;
-    ew_lane_tell(crew, &crew->met[lane].value, number);
-    for (int32_t other = 0; other < lanes; other++)
-        if (other != lane)
-            ew_lane_wait(crew, &crew->met[other].value, number);
+    for (int32_t step = 1; step < lanes; step *= 2) {
+        const uint32_t round = crew->lanes[lane].met.value + 1;
+        __atomic_store_n(&crew->lanes[lane].met.value, round, __ATOMIC_SEQ_CST);
+        ew_lane_wake(&crew->lanes[(lane + step) % lanes]);
+        ew_lane_wait(crew, lane, &crew->lanes[(lane + lanes - step) % lanes].met.value, round);
+    }
 }
 
-/* A thread finds its crew and its lane by the counter that it is given. */
-static void *ew_lane_thread(void *counter)
+/* The share of one lane, and what it lost of its time. */
+static void ew_lane_share(ew_lane_crew *crew, int32_t lane)
 {
-    const size_t place = (size_t)((uint8_t *)counter - (uint8_t *)ew_crews);
-    ew_lane_crew *const crew = &ew_crews[place / sizeof(ew_lane_crew)];
-    const int32_t lane = (int32_t)((ew_lane_counter *)counter - crew->done);
+    ew_lane *const own = &crew->lanes[lane];
+    const double begin = ew_lane_clock(CLOCK_MONOTONIC), computed = ew_lane_clock(CLOCK_THREAD_CPUTIME_ID);
+    double spent;
+    own->slept = 0;
+    crew->work(crew->context, lane, EW_LANE_COUNT);
+    spent = ew_lane_clock(CLOCK_THREAD_CPUTIME_ID) - computed;
+    own->lost = ew_lane_clock(CLOCK_MONOTONIC) - begin - own->slept - spent;
+}
+
+static void ew_lanes_call(ew_lane_crew *crew)
+{
+    __atomic_store_n(&crew->called.value, crew->called.value + 1, __ATOMIC_SEQ_CST);
+    for (int32_t lane = 1; lane < EW_LANE_COUNT; lane++)
+        ew_lane_wake(&crew->lanes[lane]);
+}
+
+/* A thread finds its crew and its number by the lane that it is given. */
+static void *ew_lane_thread(void *given)
+{
+    ew_lane *const own = given;
+    ew_lane_crew *const crew = &ew_crews[(size_t)((uint8_t *)given - (uint8_t *)ew_crews) / sizeof(ew_lane_crew)];
+    const int32_t lane = (int32_t)(own - crew->lanes);
     ew_own_crew = crew;
-    for (uint32_t run = crew->done[lane].value + 1;; run++) {
-        ew_lane_wait(crew, &crew->called.value, run);
+    for (uint32_t run = own->done.value + 1;; run++) {
+        ew_lane_wait(crew, lane, &crew->called.value, run);
         if (crew->is_ending)
             return NULL;
-        crew->work(crew->context, lane, EW_LANE_COUNT);
-        ew_lane_tell(crew, &crew->done[lane].value, run);
+        ew_lane_share(crew, lane);
+        __atomic_store_n(&own->done.value, run, __ATOMIC_SEQ_CST);
+        ew_lane_wake(&crew->lanes[0]);
     }
 }
 
@@ -136,9 +182,9 @@ static void *ew_lane_thread(void *counter)
 static void ew_crew_end(ew_lane_crew *crew, int32_t count)
 {
     crew->is_ending = 1;
-    ew_lane_tell(crew, &crew->called.value, crew->called.value + 1);
+    ew_lanes_call(crew);
     for (int32_t lane = 1; lane < count; lane++)
-        pthread_join(crew->threads[lane], NULL);
+        pthread_join(crew->lanes[lane].thread, NULL);
     crew->is_ending = crew->is_there = 0;
 }
 
@@ -147,10 +193,12 @@ static void ew_crews_forget(void)
 {
     for (int32_t i = 0; i < EW_LANE_CREWS; i++) {
         ew_crews[i].is_there = ew_crews[i].is_ending = 0;
-        ew_crews[i].asleep.value = 0;
         pthread_mutex_init(&ew_crews[i].runs, NULL);
-        pthread_mutex_init(&ew_crews[i].sleeps, NULL);
-        pthread_cond_init(&ew_crews[i].changed, NULL);
+        for (int32_t lane = 0; lane < EW_LANE_COUNT; lane++) {
+            ew_crews[i].lanes[lane].is_asleep = 0;
+            pthread_mutex_init(&ew_crews[i].lanes[lane].sleeps, NULL);
+            pthread_cond_init(&ew_crews[i].lanes[lane].woken, NULL);
+        }
     }
 }
 
@@ -158,6 +206,13 @@ static void ew_crews_make(void)
 {
     ew_crews_forget();
     (void)pthread_atfork(NULL, NULL, ew_crews_forget);
+}
+
+static void ew_crew_take_way(ew_lane_crew *crew, int32_t way)
+{
+    __atomic_store_n(&crew->way, way, __ATOMIC_RELAXED);
+    crew->ran = 0;
+    crew->seconds = crew->lost = 0;
 }
 
 static int32_t ew_crew_begin(ew_lane_crew *crew)
@@ -169,18 +224,18 @@ static int32_t ew_crew_begin(ew_lane_crew *crew)
         return 1;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, EW_LANE_STACK);
-    crew->spins = EW_LANE_SPINS;
-    crew->late = 0;
-    crew->shortest = crew->busy_until = 0;
-    crew->busy_s = EW_LANE_BUSY_S;
+    crew->shortest = 0;
+    crew->hold = EW_LANE_HOLD;
+    crew->held = crew->is_trying = 0;
+    ew_crew_take_way(crew, EW_LANE_AWAKE);
     sigfillset(&all); /* signals are for the threads of the caller */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     for (lane = 0; lane < EW_LANE_COUNT; lane++) {
-        crew->met[lane].value = 0;
-        crew->done[lane].value = crew->called.value;
+        crew->lanes[lane].met.value = 0;
+        crew->lanes[lane].done.value = crew->called.value;
     }
     for (lane = 1; lane < EW_LANE_COUNT; lane++)
-        if (pthread_create(&crew->threads[lane], &attributes, ew_lane_thread, &crew->done[lane]))
+        if (pthread_create(&crew->lanes[lane].thread, &attributes, ew_lane_thread, &crew->lanes[lane]))
             break;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
@@ -211,54 +266,65 @@ static ew_lane_crew *ew_crew_take(void)
     return &ew_crews[0];
 }
 
-static double ew_lane_clock(void)
+/* The seconds of a run in lanes, and the most that one of them lost. */
+static void ew_crew_run(ew_lane_crew *crew, ew_lane_work work, void *context)
 {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static void ew_crew_run(ew_lane_crew *crew, ew_lane_work work, void *context, int32_t spins)
-{
-    const uint32_t run = crew->called.value + 1;
+    double lost;
     crew->work = work;
     crew->context = context;
-    __atomic_store_n(&crew->spins, spins, __ATOMIC_RELAXED);
-    ew_lane_tell(crew, &crew->called.value, run);
-    work(context, 0, EW_LANE_COUNT);
-    for (int32_t lane = 1; lane < EW_LANE_COUNT; lane++)
-        ew_lane_wait(crew, &crew->done[lane].value, run);
-}
-
-/* The first runs while cores are busy have lanes that sleep, the next ones are the caller's alone; then the faster way. */
-static int32_t ew_crew_way(const ew_lane_crew *crew)
-{
-    if (crew->tried < EW_LANE_WAYS * EW_LANE_TRIES)
-        return crew->tried / EW_LANE_TRIES;
-    return crew->took[EW_LANE_ALONE] < crew->took[EW_LANE_ASLEEP] ? EW_LANE_ALONE : EW_LANE_ASLEEP;
-}
-
-/* Whether cores are busy from now on, by the time of a run with lanes that wait awake. */
-static void ew_crew_judge(ew_lane_crew *crew, double now, double seconds)
-{
-    if (crew->shortest == 0 || seconds < crew->shortest)
-        crew->shortest = seconds;
-    if (seconds <= EW_LANE_LATE * crew->shortest) {
-        crew->shortest *= 1.001; /* clocks of cores change */
-        if (crew->late > 0)
-            crew->late--;
-        else
-            crew->busy_s = EW_LANE_BUSY_S;
-        return;
+    ew_lanes_call(crew);
+    ew_lane_share(crew, 0);
+    lost = crew->lanes[0].lost;
+    for (int32_t lane = 1; lane < EW_LANE_COUNT; lane++) {
+        ew_lane_wait(crew, 0, &crew->lanes[lane].done.value, crew->called.value);
+        if (crew->lanes[lane].lost > lost)
+            lost = crew->lanes[lane].lost;
     }
-    if (++crew->late < EW_LANE_TRIES)
-        return;
-    crew->late = crew->tried = 0;
+    crew->lost += lost;
+}
+
+static int32_t ew_crew_fastest(const ew_lane_crew *crew)
+{
+    int32_t best = EW_LANE_AWAKE;
     for (int32_t way = 0; way < EW_LANE_WAYS; way++)
-        crew->took[way] = 0;
-    crew->busy_until = now + EW_LANE_BUSY_RUNS * seconds + crew->busy_s;
-    if (crew->busy_s < EW_LANE_BUSY_MOST_S)
-        crew->busy_s *= 2;
+        if (crew->means[way] < crew->means[best])
+            best = way;
+    return best;
+}
+
+/* Whether cores are busy, by the mean of runs in lanes that waited awake. */
+static int32_t ew_crew_is_disturbed(ew_lane_crew *crew, double mean)
+{
+    if (crew->shortest == 0 || mean < crew->shortest)
+        crew->shortest = mean;
+    if (mean > EW_LANE_LATE * crew->shortest || crew->lost > EW_LANE_LOST * crew->seconds)
+        return 1;
+    crew->shortest *= 1.01; /* clocks of cores change */
+    crew->hold = EW_LANE_HOLD;
+    return 0;
+}
+
+/* Which way the next runs go: lanes that wait awake, until cores are busy; then each way is tried, and the fastest taken. */
+static void ew_crew_judge(ew_lane_crew *crew, double seconds)
+{
+    double mean;
+    int32_t way = EW_LANE_AWAKE;
+    crew->ran++;
+    crew->seconds += seconds;
+    if (crew->ran < crew->held || crew->ran < EW_LANE_TRIAL_RUNS || crew->seconds < EW_LANE_TRIAL_S)
+        return;
+    mean = crew->means[crew->way] = crew->seconds / crew->ran;
+    crew->held = 0;
+    if (crew->is_trying && crew->way == EW_LANE_ALONE) {
+        way = ew_crew_fastest(crew);
+        crew->held = crew->hold * crew->ran;
+        crew->hold = crew->hold < EW_LANE_HOLD_MOST ? 2 * crew->hold : crew->hold;
+        crew->is_trying = 0;
+    } else if (crew->is_trying || (crew->way == EW_LANE_AWAKE && ew_crew_is_disturbed(crew, mean))) {
+        crew->is_trying = 1;
+        way = crew->way + 1;
+    }
+    ew_crew_take_way(crew, way);
 }
 
 /* Where no threads are to be had, the caller does everything. */
@@ -273,20 +339,12 @@ void ew_lanes_run(ew_lane_work work, void *context)
     if (!ew_crew_begin(crew)) {
         work(context, 0, 1);
     } else {
-        const double begin = ew_lane_clock();
-        const int32_t is_busy = begin < crew->busy_until, way = ew_crew_way(crew);
-        double seconds;
-        if (is_busy && way == EW_LANE_ALONE)
+        const double begin = ew_lane_clock(CLOCK_MONOTONIC);
+        if (crew->way == EW_LANE_ALONE)
             work(context, 0, 1);
         else
-            ew_crew_run(crew, work, context, is_busy ? 0 : EW_LANE_SPINS);
-        seconds = ew_lane_clock() - begin;
-        if (!is_busy)
-            ew_crew_judge(crew, begin, seconds);
-        else if (crew->tried < EW_LANE_WAYS * EW_LANE_TRIES) {
-            crew->took[way] += seconds;
-            crew->tried++;
-        }
+            ew_crew_run(crew, work, context);
+        ew_crew_judge(crew, ew_lane_clock(CLOCK_MONOTONIC) - begin);
     }
     pthread_mutex_unlock(&crew->runs);
 }
