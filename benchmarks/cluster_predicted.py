@@ -16,6 +16,7 @@ from edgewright.cluster.simulation import ClusterRun, simulate
 STEPS = 10  # after which a prediction does not change any more
 PHASES = 0.0, 0.25, 0.5, 0.75  # of a period
 HALVINGS = 20
+PIECES = 16  # of a transfer, beside others on the same cable: so TCP connections share one
 
 
 @dataclass(frozen=True)
@@ -56,10 +57,13 @@ class Observed:
 
 
 def predicted_rate(observed: Observed, costs: MessageCosts, frames: int) -> float:
-    """Frames per second of many frames. Devices compute and send as fast as their share of a core lets them."""
-    messages = observed.messages_s(observed.stream_core_s)
-    times = {part: (each + messages[part]) / observed.quota for part, each in observed.parts_s.items()}
-    return simulated(observed, frames, costs.delay_s, times).throughput
+    """Frames per second of many frames. Devices compute and send as fast as their share of a core lets them.
+
+    They handle messages while parts wait, so that messages hold nothing up until a device has no time left.
+    """
+    times = {part: each / observed.quota for part, each in observed.parts_s.items()}
+    busiest = max(observed.stream_core_s.values()) / observed.quota
+    return min(simulated(observed, frames, costs.delay_s, times, PIECES).throughput, 1 / busiest)
 
 
 def predicted_latency(observed: Observed, costs: MessageCosts) -> float:
@@ -137,7 +141,9 @@ def predicted_delay(observed: Observed, latency_s: float, core_s: float) -> floa
     return (low + high) / 2
 
 
-def simulated(observed: Observed, frames: int, delay_s: float, times: Mapping[str, float]) -> ClusterRun:
+def simulated(
+    observed: Observed, frames: int, delay_s: float, times: Mapping[str, float], pieces: int = 1
+) -> ClusterRun:
     planned = observed.planned
     links = tuple(replace(link, latency_s=delay_s) for link in observed.cluster.links)
     spent = {(worker.name, part): times[part] for worker in planned.deployment.workers for part in worker.parts}
@@ -149,4 +155,5 @@ def simulated(observed: Observed, frames: int, delay_s: float, times: Mapping[st
         turns=planned.turns,
         is_judged=True,
         under_way=planned.frames_kept,
+        pieces=pieces,
     )

@@ -6,9 +6,9 @@ Each device is a process in a network namespace of its own, on a bridge, with a 
 given rate (`tc tbf`) and a share of one core (a CPU quota of a cgroup, version 1 or 2, in periods of 10 ms); all shares
 together are below the cores of this machine. Predicted figures come from the simulator, which is told what is measured
 before the frames that count: how long parts take on their devices; what messages cost, by a network that computes
-almost nothing; and the processor time of a frame on each device besides its parts, by frames one after the other for
-the latency, and by the first frames of the stream for the rate. Rates of cables are less what headers take. Where
-namespaces or quotas cannot be had, the benchmark says so, and runs without.
+almost nothing; and the processor time of a frame on each device: besides its parts, by frames one after the other, for
+the latency; as a whole, by the first frames of the stream, which bounds the rate. Rates of cables are less what headers
+take. Where namespaces or quotas cannot be had, the benchmark says so, and runs without.
 """
 
 from __future__ import annotations

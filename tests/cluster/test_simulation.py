@@ -62,6 +62,17 @@ def test_a_pipeline_reaches_its_period_and_devices_their_shares() -> None:
     assert slow.latencies_s == pytest.approx([7.0] * 200)  # head 1, `a` to b 1, left 2, `left` 1, tail 1, `y` 1
 
 
+def test_transfers_in_pieces_take_turns_at_a_port() -> None:
+    made, given = deployed("a", "b", "c"), times(1, 1, 1)
+    # On a bus: head 1, then `a` to b and `a` to c take turns, in quarters of a second: 1.75 until b has its copy. left,
+    # `left`, tail and `y` take 1 each. Whole transfers: b has its copy after 1.
+    assert simulate(made, bus(SIZE), 1, times=given, pieces=4).latency_s == pytest.approx(6.75)
+    assert simulate(made, bus(SIZE), 1, times=given).latency_s == pytest.approx(6.0)
+    whole, pieces = (simulate(made, bus(SIZE), 50, times=given, pieces=n) for n in (1, 4))
+    assert whole.sent_bytes == pieces.sent_bytes
+    assert pieces.port_busy["bus", ""] * pieces.seconds == pytest.approx(whole.port_busy["bus", ""] * whole.seconds)
+
+
 def test_delays_are_drawn_from_the_seed_and_do_not_overtake() -> None:
     made, cluster = deployed("a", "b", "c"), wires(SIZE * 1000)
 

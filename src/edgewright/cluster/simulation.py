@@ -1,6 +1,7 @@
 """Frames over a cluster, event by event: contention, latencies that vary, devices that fail and return.
 
-Ports and shared cores serve who comes first, as the runtime does, not in the fixed order of `timing`. The gateway keeps
+Ports and shared cores serve who comes first, as the runtime does, not in the fixed order of `timing`. Transfers may be
+cut into pieces, which makes those that share a port take turns, as TCP connections do on a cable. The gateway keeps
 each frame until its result is there; when a device fails, all frames under way are lost, and the gateway sends them
 again once every device is back. The gateway itself does not fail.
 """
@@ -57,6 +58,7 @@ class TrafficKeywords(TypedDict, total=False):
     wan: WanLatency | None
     churn: Churn | None
     under_way: int | None
+    pieces: int
     shown: int | None
 
 
@@ -68,6 +70,7 @@ class Traffic:
     wan: WanLatency | None = None
     churn: Churn | None = None
     under_way: int | None = None  # frames that the gateway keeps at most, each until its result arrives
+    pieces: int = 1  # of each transfer: between two of them its ports serve others
     shown: int | None = None  # the frame of the Gantt chart; by default the one in the middle
 
 
@@ -135,6 +138,9 @@ def simulate(
     if wan is not None and timed.links is not None:
         links, median = timed.links, exact_time(wan.median_s)
         timed = replace(timed, links=replace(links, delay=lambda a, b: exact_time(links.delay(a, b)) + median))
+    pieces = traffic.get("pieces", 1)
+    if timed.links is not None:
+        timed = replace(timed, links=replace(timed.links, pieces=pieces))
     sizes = {name: (wire_bytes or _bytes_of(deployment))(fifo) for name, (fifo, _) in timed.senders.items()}
     run = _Simulation(timed, cluster, frames, Traffic(**traffic))
     return run.result(sizes)
@@ -155,6 +161,7 @@ class _Simulation:
         traffic: Traffic,
     ) -> None:
         self.timed, self.cluster, self.frames, self.wan = timed, cluster, frames, traffic.wan
+        self.pieces = traffic.pieces if timed.links else 1
         self.shown = frames // 2 if traffic.shown is None else traffic.shown
         self.graph = _arriving(timed, traffic.every_s, traffic.under_way)
         wan, churn = traffic.wan, traffic.churn
@@ -205,7 +212,7 @@ class _Simulation:
             for port in self.timed.held.get(name, ()):
                 ports[port] += shares.get(name, 0.0)  # type: ignore[assignment]
         once = _firings(self.timed, self.frames)
-        sent = sum(size * self.fired[name] for name, size in sizes.items())
+        sent = sum(size * self.fired[name] for name, size in sizes.items()) // self.pieces
         return ClusterRun(
             seconds=seconds,
             results_s=tuple(self.results),
@@ -216,7 +223,7 @@ class _Simulation:
             failures=self.failures,
             frames_again=self.frames_again,
             sent_bytes=sent,
-            sent_bytes_again=sent - sum(size * once[name] for name, size in sizes.items()),
+            sent_bytes_again=sent - sum(size * once[name] for name, size in sizes.items()) // self.pieces,
         )
 
     def _device_busy(self, shares: Mapping[str, float]) -> Mapping[str, float]:

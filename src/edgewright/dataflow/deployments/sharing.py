@@ -21,6 +21,7 @@ class SharedLinks:
     ports: Callable[[str, str], tuple[Resource, ...]]  # held by a transfer between two devices while it is sent
     delay: Callable[[str, str], GivenTime]  # additional delay, which holds nothing
     outside: str  # the device at which frames enter and results leave
+    pieces: int = 1  # of each transfer: between two of them, ports serve others that wait
 
 
 @dataclass(frozen=True, slots=True)

@@ -287,15 +287,18 @@ class _DeployedGraph:
             name += f" from {home}" if len(homes) > 1 else ""
             time = exact_time(moving(fifo, home, device)) if moving else 0
             delay = exact_time(links.delay(home, device)) if links else 0
+            pieces = links.pieces if links else 1
             if links and time:
                 self.held[name] = links.ports(home, device)
             if delay:
                 self.delays[name] = f"{name}, under way"
-            for actor, lasts in ((name, time), *(((self.delays[name], delay),) if delay else ())):
-                self.times[actor], self.frames[actor] = (lasts,) * len(frames), tuple(frames)
+            sending = PartPhases((Fraction(time) / pieces,) * pieces)
+            for actor, lasts in ((name, sending.times[0]), *(((self.delays[name], delay),) if delay else ())):
+                self.times[actor] = (lasts,) * (pieces * len(frames))
+                self.frames[actor] = tuple(frame for frame in frames for _ in range(pieces))
             self.device_of[name] = device
-            self.senders[name], self.labels[name] = (fifo, device), (fifo.what.tensor,) * len(frames)
-            sent |= {frame: _PartRun(name, number, AT_ONCE) for number, frame in enumerate(frames)}
+            self.senders[name], self.labels[name] = (fifo, device), (fifo.what.tensor,) * (pieces * len(frames))
+            sent |= {frame: _PartRun(name, number * pieces, sending) for number, frame in enumerate(frames)}
         return sent
 
     def _slot_turns(self, actors: Mapping[str, Actor]) -> Iterator[Channel]:
