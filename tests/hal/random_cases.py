@@ -42,6 +42,7 @@ static const struct board_ops { uint32_t (*note)(uint32_t); } board_ops = {board
 __attribute__((unused)) static void (*board_called)(void);
 
 """
+_TAKEN = re.compile(r"[?:,] *drive\d+ *[:;}]")  # a function's name as a value
 _UPDATED = r"\b{0}\b(\[[^;]*?\])?\)?\s*(\+\+|--|[-+*&|^]=|<<=|>>=)|(\+\+|--)[^;,=]*\b{0}\b"
 
 
@@ -98,6 +99,46 @@ def status_after_setting(coder: Coder, scope: Scope) -> list[Statement]:
     return [*before, *coder.writes(scope), *after]
 
 
+def under(head: str) -> Callable[[Coder, Scope], list[Statement]]:
+    """Accesses as the body of a statement."""
+    return lambda coder, scope: [
+        *coder.writes(scope),
+        Nest(head, tuple(coder.writes(scope.inner(2, 1)))),
+        *coder.writes(scope),
+    ]
+
+
+def weighed(text: str) -> Callable[[Coder, Scope], list[Statement]]:
+    """An access that depends on a read, with an attribute or the like in between."""
+
+    def made(coder: Coder, scope: Scope) -> list[Statement]:
+        flag = coder.paths(scope, lambda field: field.readable, True) or "total"
+        place = coder.paths(scope, is_writable, True) or "total"
+        return [*coder.reads(scope), Line(text.format(flag=flag, place=place)), *coder.writes(scope)]
+
+    return made
+
+
+def own_table(coder: Coder, scope: Scope) -> list[Statement]:
+    """A function of the driver called through a constant table."""
+    fits = [
+        one
+        for one in coder.made
+        if [kind for kind, _ in one.numbers] == ["uint32_t"]
+        and not (one.pointers or one.buffer)
+        and one.result == "uint32_t"
+        and one.cost * scope.times < 250
+    ]
+    name = coder.rng.choice([one.name for one in fits] + ["board_note"])
+    coder.cost += 250 * scope.times if fits else 1
+    table, value = coder.fresh("ops"), coder.quiet(scope, 1)
+    lines = (
+        Line(f"static const struct {{ uint32_t code; uint32_t (*run)(uint32_t); }} {table} = {{3u, {name}}};"),
+        Line(f"total += {table}.run({value});"),
+    )
+    return [*coder.writes(scope), Nest("", lines), *coder.writes(scope)]
+
+
 CASES: dict[str, tuple[int, Callable[[Coder, Scope], list[Statement]]]] = {
     "weak function": (4, around("board_hook();")),
     "atomic store": (4, around("__atomic_store_n(&done, {}, 5);")),
@@ -118,24 +159,61 @@ CASES: dict[str, tuple[int, Callable[[Coder, Scope], list[Statement]]]] = {
     "table of functions": (4, around("total ^= board_ops.note({});")),
     "call of what is registered": (3, around("board_called = turn_by_way; board_called();")),
     "read that flushes": (8, flush),
+    "pragma of a loop of accesses": (4, under("\n#pragma GCC unroll 2\nfor (int i_ = 0; i_ < 2; i_++)")),
+    "pragma as an operator": (3, under('_Pragma("GCC unroll 2") for (int i_ = 0; i_ < 2; i_++)')),
+    "loop of a macro over accesses": (4, under("EACH(i_, 2u)")),
+    "likely": (4, weighed("if (__builtin_expect({flag} != 0u, 1)) {place} = 1u;")),
+    "attribute in brackets": (3, weighed("if ({flag}) [[likely]] {place} = 1u;")),
+    "attribute between cases": (
+        3,
+        weighed("switch ({flag}) {{ case 1u: {place} = 1u; __attribute__((fallthrough)); default: {place} = 0u; }}"),
+    ),
+    "attribute of a local": (3, weighed("{{ uint32_t w_ __attribute__((unused)) = {flag}; {place} = w_ + 1u; }}")),
+    "own table of functions": (5, own_table),
     "array of any size": (3, around("{{ typedef uint8_t row_[1u + (board_note({}) & 3u)]; total += sizeof(row_); }}")),
     "status after a setting": (6, status_after_setting),
 }
 
 
+def variadic(coder: Coder) -> Iterable[Made]:
+    """A function that takes what it writes from `va_arg`, and one that calls it."""
+    scope = Scope(["n"], [], [])
+    places = [coder.paths(scope, is_writable, True) or "total" for _ in range(3)]
+    lines = (
+        Line("__builtin_va_list rest;"),
+        Line("__builtin_va_start(rest, n);"),
+        *(Line(f"{place} = __builtin_va_arg(rest, uint32_t);") for place in places),
+        Line("__builtin_va_end(rest);"),
+    )
+    yield Made("set_all", "void", (("uint32_t", "n"), ("...", "")), (), False, lines, len(lines), static=True)
+    call = Line("set_all(3u, x0, x0 + 1u, 3u * x0);")
+    yield Made("drive_all", "void", (("uint32_t", "x0"),), (), False, (call,), len(lines))
+
+
 def interrupt_routine(coder: Coder) -> Iterable[Made]:
-    """A routine that is known by its name, and uses fields that nobody marks nor updates, which would be refused."""
+    """A routine that is known by its name, with what it calls back, and a function that registers that.
+
+    They use fields that nobody marks nor updates, which would be refused. Nothing is called back where the driver's
+    other functions have their addresses taken: the routine may reach these, for all that anyone knows.
+    """
     text = "\n".join(map(str, coder.made))
     scope = Scope(["a"], [], [])
 
     def fits(field: FieldDecl) -> bool:
         return field.writable and not re.search(_UPDATED.format(field.name), text)
 
-    places = [coder.paths(scope, fits, True) for _ in range(2)]
+    places = [place for place in (coder.paths(scope, fits, True) for _ in range(4)) if place]
+    opening = Line("uint32_t a = total;")
+    if not places:
+        return
+    has_callbacks = not _TAKEN.search(text)
+    served = [Line(f"{place} = a >> 1;") for place in places[2:] if has_callbacks]
+    if served:
+        yield Made("serve", "void", (), (), False, (opening, *served), len(served), static=True)
+        yield Made("drive_open", "void", (), (), False, (Line("board_called = serve;"),), 1)
     lines = [
-        Line("uint32_t a = total;"),
-        Line("if (board_called) board_called();"),
-        *(Line(f"{place} = a & 1u;") for place in places if place),
+        opening,
+        *[Line("if (board_called) board_called();")] * has_callbacks,
+        *(Line(f"{place} = a & 1u;") for place in places[:2]),
     ]
-    if places[0]:
-        yield Made("BOARD_IRQHandler", "void", (), (), False, tuple(lines), len(lines))
+    yield Made("BOARD_IRQHandler", "void", (), (), False, tuple(lines), len(lines))

@@ -22,11 +22,12 @@ from edgewright.hal.layout.optimal import lay_out_optimal
 from edgewright.hal.layout.packing import side_by_side, with_spare_bits
 from edgewright.hal.layout.paper import lay_out_paper
 from edgewright.hal.layout_choice import loose_slots
-from edgewright.hal.verify.verification import Verification
+from edgewright.hal.verify.verification import Fault, Verification
 from edgewright.hal.verify.verifier import compare_variants, variant_of
 from edgewright.hal.verify.written import written_source
+from tests.hal.host_machine import apart
 from tests.hal.random_drivers import Program, draw_program, shrunk
-from tests.hal.runs import Board, Outcome, differences, draw_calls, run_source
+from tests.hal.runs import HOST, Board, Outcome, differences, draw_calls, run_source
 
 METHODS = ("paper", "balanced", "code", "accesses", "map", "limited", "roomy")
 TARGETS = ("rv32imc", "cortex-m0plus", "cortex-m4")
@@ -57,7 +58,10 @@ def target_of(seed: int) -> str:
 
 
 def check(program: Program, methods: Sequence[str], target: str, calls: int = 4) -> Iterator[Verdict]:
-    """A verdict for every layout: judged, compared with the naive design, and with the source on this machine."""
+    """A verdict for every layout: judged, compared with the naive design, and with the source on this machine.
+
+    Where the target is this machine, nothing runs on the virtual prototype: generated code is compared with the source.
+    """
     with TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "driver.c").write_text(str(program))
@@ -65,20 +69,24 @@ def check(program: Program, methods: Sequence[str], target: str, calls: int = 4)
         plain = naive(analysis)
         asked = draw_calls(program, program.seed)
         means = run_source(program, plain, asked, folder, program.seed)
-        variant = variant_of(plain, target, measure=False)
-        written = written_source(analysis, target, (), (), ())
+        is_host = target == HOST
+        variant = None if is_host else variant_of(plain, target, measure=False)
+        written = None if is_host else written_source(analysis, target, (), (), ())
         for method in methods:
             made = designed(analysis, partial(lay_out, analysis, method, program.seed))
             if method == "roomy":
                 names = frozenset(f.name for f in analysis.functions if f.static and f.usr not in f.calls)
                 made = replace(made, inlined=names)
-            try:
-                optimised = variant_of(made, target, measure=False)
-            except EdgewrightError as error:
-                yield _verdict(program, method, target, made, means, None, [f"the generated code: {error}"])
-                continue
-            checked = compare_variants(analysis, variant, optimised, (), calls, 1, written)
-            story = [*judged(made), *map(str, checked.differences), *against_source(program, made, means, target)]
+            checked: Verification | None = None
+            if variant:
+                try:
+                    optimised = variant_of(made, target, measure=False)
+                except EdgewrightError as error:
+                    yield _verdict(program, method, target, made, means, None, [f"the generated code: {error}"])
+                    continue
+                checked = compare_variants(analysis, variant, optimised, (), calls, 1, written)
+            differing = map(str, checked.differences) if checked else ()
+            story = [*judged(made), *differing, *against_source(program, made, means, target)]
             yield _verdict(program, method, target, made, means, checked, story)
 
 
@@ -127,8 +135,16 @@ def judged(made: Design) -> list[str]:
 def against_source(program: Program, made: Design, means: Outcome, target: str) -> list[str]:
     """How the generated code differs from the source itself."""
     calls = draw_calls(program, program.seed)
-    board = Board(made, generate(made, "driver"), target, program.seed, program.has_snapshots)
-    return differences(calls, means, board.run(calls))
+
+    def run() -> Outcome:
+        return Board(made, generate(made, "driver"), target, program.seed, program.has_snapshots).run(calls)
+
+    if target != HOST:
+        return differences(calls, means, run())
+    try:
+        return differences(calls, means, apart(run))
+    except Fault as fault:
+        return [str(fault)]
 
 
 def smallest(program: Program, method: str, target: str) -> Program:

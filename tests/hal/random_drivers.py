@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from tests.hal.random_cases import DECLARED, interrupt_routine
+from tests.hal.random_cases import DECLARED, interrupt_routine, variadic
 from tests.hal.random_code import Coder
 from tests.hal.random_groups import DeviceDecl, FieldDecl, GroupDecl, World, draw_world, with_words
 from tests.hal.random_text import Line, Made, Nest, Statement
@@ -64,8 +64,9 @@ def draw_program(seed: int, functions: int = 20, plain: bool = False) -> Program
     for number in range(functions):
         coder.function(f"drive{number}")
     made = tuple(_hidden(rng, coder.made))
+    taking = variadic(coder) if has_cases and rng.random() < 0.5 else ()
     routine = interrupt_routine(coder) if has_cases and rng.random() < 0.5 else ()
-    return Program(seed, coder.world, (*made, *routine), coder.kinds, has_cases)
+    return Program(seed, coder.world, (*made, *taking, *routine), coder.kinds, has_cases)
 
 
 def _hidden(rng: Random, made: list[Made]) -> Iterator[Made]:

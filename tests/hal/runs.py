@@ -23,6 +23,7 @@ from edgewright.hal.verify.machine import Machine
 from edgewright.hal.verify.peripheral import ModelField, Peripheral, fields_of_models, seeded
 from edgewright.hal.verify.requests import Request, asked_by, requests_of
 from tests.hal.host import Hooks, on_host
+from tests.hal.host_machine import HostMachine
 from tests.hal.random_code import UNKNOWN
 from tests.hal.random_drivers import Program
 from tests.hal.random_groups import ChildDecl, World
@@ -36,6 +37,8 @@ TYPES = {
     "uint32_t": Type(32),
     "uint64_t": Type(64),
 }
+HOST = "host"  # the target that is this machine
+OPTIMISATIONS = ("-O0", "-O2")
 HOOKS = ("HAL_ENTER_CRITICAL()=", "HAL_EXIT_CRITICAL()=")
 BUFFER = bytes(range(1, 65))
 Event = tuple[str, str, int, Mapping[tuple[str, str], tuple[int, int]]]
@@ -210,7 +213,7 @@ def _first_field(world: World, where: tuple[str, str]) -> tuple[str, str]:
 
 
 class Board:
-    """The generated code of a design on the virtual prototype, every HAL function kept apart."""
+    """The generated code of a design, every HAL function kept apart: on the virtual prototype, or on this machine."""
 
     def __init__(
         self, design: Design, files: Mapping[str, str], target: str, seed: int = 0, is_still: bool = False
@@ -220,14 +223,19 @@ class Board:
         registers = elaborate(analysis.description, analysis.spaces, design.layout)
         self.bus = ModelBus(analysis.description, registers, self.known.models)
         self.instances = instances_of(analysis.description, analysis.spaces, design.layout)
-        base = free_window(analysis.description.devices)
-        built = build(files, target_named(target), base, inline=False, defines=HOOKS)
         watched = {name: self._unknown(name) for name in UNKNOWN}
         for request in requests_of(analysis.spaces, names_of(needed_calls(design))).values():
             watched[request.name] = self._asks(request, design)
-        self.machine = Machine(built, self.bus.pages, watched)
+        self.machine: Machine | HostMachine
+        if target == HOST:
+            self.machine = HostMachine(files, self.bus.pages, watched, UNKNOWN, OPTIMISATIONS[seed % 2])
+            self.buffer = self.machine.buffer
+        else:
+            base = free_window(analysis.description.devices)
+            built = build(files, target_named(target), base, inline=False, defines=HOOKS)
+            self.machine = Machine(built, self.bus.pages, watched)
+            self.buffer = base + BUFFERS
         self.machine.bus = self.bus
-        self.buffer = base + BUFFERS
 
     def _unknown(self, name: str) -> Callable[[], None]:
         def entered() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections import Counter
 
 import pytest
@@ -11,11 +12,14 @@ import pytest
 from edgewright.hal.analysis import conflicts
 from edgewright.hal.design_flow import analyse, naive
 from edgewright.hal.language.source import HEADER
+from edgewright.hal.verify.verification import Fault
+from tests.hal import host_machine
 from tests.hal.random_check import check, methods_of, target_of, told
 from tests.hal.random_code import STATEMENTS, WORDS
 from tests.hal.random_drivers import draw_program, shrunk
 from tests.hal.random_text import Line, Nest, rendered
-from tests.hal.runs import Outcome, differences, draw_calls, run_source
+from tests.hal.runs import HOST, Outcome, differences, draw_calls, run_source
+from tests.helpers.tools import needs
 
 THOROUGH = bool(os.environ.get("EDGEWRIGHT_THOROUGH"))
 FILES = 100 if THOROUGH else 4  # of twenty functions each
@@ -28,6 +32,27 @@ ON_PURPOSE = ("overflow", "int-in-bool-context", "tautological-compare", "bool-c
 def test_generated_code_does_what_the_source_says(seed):
     failed = [v for v in check(draw_program(seed), methods_of(seed, THOROUGH), target_of(seed)) if v.story]
     assert not failed, told(failed[0])
+
+
+def test_generated_code_does_what_the_source_says_on_this_machine():
+    needs("gcc", "g++")
+    (verdict,) = check(draw_program(1, 8), ("balanced",), HOST)
+    assert not verdict.story
+
+
+def test_a_wrong_analysis_is_seen_on_this_machine(monkeypatch):
+    needs("gcc", "g++")
+    monkeypatch.setattr(conflicts, "may_alias", lambda first, second: False)
+    (verdict,) = check(draw_program(1), ("balanced",), HOST)
+    assert any("instead of" in line for line in verdict.story)
+
+
+def test_a_driver_that_does_not_end_is_told(monkeypatch):
+    monkeypatch.setattr(host_machine, "MOST_SECONDS", 0.2)
+    with pytest.raises(Fault, match="does not end"):
+        host_machine.apart(lambda: time.sleep(9))
+    with pytest.raises(Fault, match="crashes"):
+        host_machine.apart(lambda: os._exit(1))
 
 
 @pytest.mark.parametrize("seed", range(8))
