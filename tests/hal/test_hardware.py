@@ -14,6 +14,9 @@ from edgewright.hal.design_flow import analyse, naive
 from edgewright.hal.export import exports
 from edgewright.hal.export.record import record
 from edgewright.hal.generate import generate
+from edgewright.hal.importing.fixed_map import registers_in
+from edgewright.hal.importing.rdl_reader import read_rdl
+from edgewright.hal.importing.svd_reader import read_svd
 from edgewright.hal.language.description import Refused
 from edgewright.hal.layout.cost import LayoutGoal
 from edgewright.hal.layout.judge import faults
@@ -274,6 +277,65 @@ def test_locked_fields_in_documents(tmp_path):
 )
 def test_locks_that_cannot_be(tmp_path, locked, why):
     assert why in refused(tmp_path, PWM.replace("LOCKED period", f"{locked} period").replace("LOCKED", ""))
+
+
+GUARDED = """
+#include "edgewright_hal.h"
+bfGroup Clock {
+    bit enable, halt;
+    bit protection(privileged) unlock;
+    uint4 protection(privileged) divider;
+    bit protection(secure) trust;
+    bit ro protection(privileged) ready;
+};
+make_device(Clock, rcc, 0x40020000);
+void rcc_open(uint8_t divider) { rcc->unlock = 1; rcc->divider = divider; rcc->trust = 1; }
+int rcc_start(void) { rcc->enable = 1; rcc->halt = 0; return rcc->ready; }
+"""
+SETS = ({"enable", "halt"}, {"unlock", "divider", "ready"}, {"trust"})
+
+
+@pytest.mark.parametrize("mode", ["map", "accesses", "balanced"])
+def test_fields_of_different_protection_share_no_register(tmp_path, mode):
+    design = made(tmp_path, GUARDED, mode)
+    registers = design.layout.spaces["Clock"].registers
+    assert all(any(register.slots <= some for some in SETS) for register in registers)
+    assert mode != "map" or len(registers) == 3
+    plain = re.sub(r"protection\(\w+\) ", "", GUARDED)
+    (tmp_path / "other.c").write_text(plain)
+    other = chosen_design(analyse([tmp_path / "other.c"]), goal=LayoutGoal(minimise="map"))
+    known = design.analysis
+    told = faults(known.description, known.spaces, other.layout, known.joints)
+    assert any("has fields of different protection" in fault for fault in told)
+
+
+def test_protection_in_documents(tmp_path):
+    """Each register has what its fields say, in the words of the format; the files are read back so."""
+    design = made(tmp_path, GUARDED, "map")
+    documents = exports(design, "driver")
+    assert sorted(re.findall("<protection>(.)</protection>", str(documents["driver.svd"]))) == ["p", "s"]
+    assert sorted(re.findall(r'protection = "(\w+)";', str(documents["driver.rdl"]))) == ["privileged", "secure"]
+    assert str(documents["driver.svd"]).count("privileged access only") == 3
+    told = [register.get("protection") for register in record(design, naive(design.analysis))["registers"]]
+    assert sorted(map(str, told)) == ["None", "privileged", "secure"]
+    (tmp_path / "driver.svd").write_text(str(documents["driver.svd"]))
+    known = {r.name: r.protection for found in read_svd(tmp_path / "driver.svd") for r in registers_in(found.items)}
+    assert sorted(map(str, known.values())) == ["None", "privileged", "secure"]
+    pytest.importorskip("systemrdl", reason="systemrdl, which compiles SystemRDL, is not installed")
+    (tmp_path / "driver.rdl").write_text(str(documents["driver.rdl"]))
+    assert known == {r.name: r.protection for m in read_rdl(tmp_path / "driver.rdl") for r in registers_in(m.items)}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("(secure)", "(root)", "'Clock::trust' has protection(root); known are secure, non_secure, privileged"),
+        ("(secure)", "(secure) protection(privileged)", "'Clock::trust' has protection twice"),
+        ("(secure)", "(secure) together(enable)", "and differ in protection; a register has one"),
+    ],
+)
+def test_protection_that_cannot_be(tmp_path, old, new, why):
+    assert why in refused(tmp_path, GUARDED.replace(old, new))
 
 
 def test_a_ring_that_is_allocated_at_run_time_in_a_driver_of_two_files(tmp_path):

@@ -53,6 +53,7 @@ def registers(design: Design) -> list[dict[str, Any]]:
             "offset": at.offset,
             "width": at.width,
             **({"view": True} if at.is_view else {}),
+            **({"protection": at.fields[0].field.protection.value} if at.fields[0].field.protection else {}),
             "fields": [
                 {"name": f.name, "bit": f.bit, "size": f.size, **({"low": f.low} if f.low else {})} for f in at.fields
             ],

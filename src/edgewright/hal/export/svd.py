@@ -63,7 +63,10 @@ def _register(parent: Element, register: TableRegister) -> None:
     known = sum(((1 << at.size) - 1) << at.bit for at in fields)
     reset = sum(at.reset << at.bit for at in fields)
     _texts(element, description=about_register(register), addressOffset=f"0x{register.offset:X}")
-    _texts(element, size=str(register.width), resetValue=f"0x{reset:X}", resetMask=f"0x{known:X}")
+    _texts(element, size=str(register.width))
+    if register.protection is not None:
+        _texts(element, protection=register.protection.value[0])
+    _texts(element, resetValue=f"0x{reset:X}", resetMask=f"0x{known:X}")
     inside = SubElement(element, "fields")
     for at in fields:
         _field(inside, at, "write-only" if register.is_view else ACCESS[at.field.mode])

@@ -25,6 +25,8 @@ def system_rdl(design: Design, name: str) -> str:
     description = design.analysis.description
     found = tables(design)
     lines = [f"// Registers of {name}, as edgewright laid them out.", ""]
+    if any(field.protection for group in description.groups.values() for field in group.fields):
+        lines += ["property protection { component = reg; type = string; };", ""]
     for table in found:
         lines += [*_map(table), ""]
     lines.append(f"addrmap {top_name(design, name)} {{")
@@ -80,6 +82,8 @@ def _register(register: TableRegister, beside: Sequence[TableRegister]) -> Itera
     yield f'    desc = "{_quoted(about_register(register))}";'
     yield f"    regwidth = {register.width};"
     yield f"    accesswidth = {register.width};"
+    if register.protection is not None:
+        yield f'    protection = "{register.protection.value}";'
     for at in register.fields:
         name = _word(names[at.path] if shown else at.name)
         yield f"    field {{ {' '.join(_properties(at))} }} {name}[{at.bit + at.size - 1}:{at.bit}];"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
 
 from ..design import Design
-from ..language.description import Description, Field
+from ..language.description import Description, Field, Protection
 from ..language.semantics import Nature
 from ..layout.layout import FieldAt, RegisterAt, elaborate
 
@@ -53,6 +53,11 @@ class TableRegister:
     stride: int = 0
     is_view: bool = False  # a further address of some fields of another register, where they are written alone
     about: str = ""  # the comment above the group that it is
+
+    @property
+    def protection(self) -> Protection | None:
+        """Which software may access it: what all of its fields say."""
+        return self.fields[0].field.protection
 
     def is_shown_by(self, view: TableRegister) -> bool:
         """Whether a view is one of this register."""
@@ -314,6 +319,8 @@ def _facts(at: TableField) -> Iterator[str]:
         yield f"may be written only while {' and '.join(map(str, field.while_zero))} is 0"
     if at.is_changed:
         yield "the peripheral changes it too" if at.nature.writable else "the peripheral sets it"
+    if field.protection is not None:
+        yield f"{field.protection} access only"
     if field.shared_with_isr:
         yield "an interrupt routine accesses it too"
     if at.size != field.bits:

@@ -10,7 +10,7 @@ from math import prod
 from typing import TypeVar
 
 from ...errors import InputError
-from ..language.description import Mode
+from ..language.description import Mode, Protection
 
 WIDTHS = (8, 16, 32)
 MOST_ELEMENTS = 1 << 16
@@ -20,6 +20,7 @@ auto break case char const continue default do double else enum extern float for
 restrict return short signed sizeof static struct switch typedef union unsigned void volatile while asm typeof bool
 true false bfGroup make_device mapped_device bus ro wo w1c w1s clear_on_read fifo hw shared_with_isr split rse wse
 reset_value pin bit stride while_zero together gathers snapshot unordered in_memory assign
+protection
 """
 RESERVED = frozenset(_MEANT.split()) | {f"uint{bits}" for bits in range(1, 65)}  # words that no member can have
 
@@ -82,6 +83,7 @@ class FixedRegister:
     is_whole: bool = False
     count: int | None = None
     stride: int = 0
+    protection: Protection | None = None
 
     @property
     def size(self) -> int:

@@ -121,6 +121,8 @@ def attributes_of(field: FixedField, register: FixedRegister, name: str, group: 
         yield f"wse({name})"
     if field.by_hardware:
         yield "hw"
+    if register.protection is not None:
+        yield f"protection({register.protection.value})"
     if field.reset and not is_fifo:
         yield f"reset_value(0x{field.reset:x})"
 

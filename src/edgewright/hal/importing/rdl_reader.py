@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..language.description import Mode
+from ..language.description import Mode, Protection
 from .fixed_map import (
     FixedCluster,
     FixedField,
@@ -129,7 +129,16 @@ def _register(node: Any) -> FixedRegister:
     fields = tuple(_field(field) for field in node.fields())
     width = node.get_property("regwidth")
     is_whole = len(fields) == 1 and fields[0].size == width and fields[0].name == node.inst_name
-    return FixedRegister(node.inst_name, node.raw_address_offset, width, fields, _about(node), is_whole)
+    said = node.get_property("protection") if "protection" in node.list_properties() else None  # as our files have it
+    return FixedRegister(
+        node.inst_name,
+        node.raw_address_offset,
+        width,
+        fields,
+        _about(node),
+        is_whole,
+        protection=next((one for one in Protection if one.value == said), None),
+    )
 
 
 def _field(node: Any) -> FixedField:

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 from ...errors import InputError
-from ..language.description import Mode
+from ..language.description import Mode, Protection
 from .fixed_map import (
     MOST_ELEMENTS,
     FixedCluster,
@@ -35,7 +35,7 @@ _MODES = {
     "read-write": Mode.RW,
     "read-writeOnce": Mode.RW,
 }
-_PROTECTION = {"s": "secure access only", "n": "non-secure access", "p": "privileged access only"}
+_PROTECTION = {one.value[0]: one for one in Protection}
 _WRITES = {"oneToClear": WriteEffect.ONE_CLEARS, "oneToSet": WriteEffect.ONE_SETS}
 _READS = {"clear": ReadEffect.CLEARS, "modify": ReadEffect.TAKES}
 _NUMBER = re.compile(r"\+?(?:0[xX]([0-9a-fA-F]+)|(?:#|0[bB])([01]+)|([0-9]+))([kKmMgG]?)")
@@ -96,7 +96,7 @@ class _Defaults:
     size: int = 32
     access: str = "read-write"
     reset: int = 0
-    protection: str = ""
+    protection: Protection | None = None
 
     def inside(self, element: Element) -> _Defaults:
         return _Defaults(
@@ -119,7 +119,7 @@ def _maps(peripherals: dict[str, Element], names: Sequence[str], whole: _Default
         element = _derived(peripherals[kind], peripherals.get)
         registers = element.find("registers")
         items = _items(list(registers) if registers is not None else [], whole.inside(element))
-        kinds[kind] = FixedMap(kind, items, ((name, address),), _guarded(element, ""))
+        kinds[kind] = FixedMap(kind, items, ((name, address),), _about(element))
     return [settled(found) for found in kinds.values()]
 
 
@@ -145,7 +145,7 @@ def _items(elements: Sequence[Element], defaults: _Defaults, depth: int = 0) -> 
             inner = defaults.inside(whole)
             is_register = element.tag == "register"
             item: FixedItem = _register(whole, inner) if is_register else _cluster(whole, inner, depth)
-            found += _arrayed(whole, replace(item, about=_guarded(whole, defaults.protection)))
+            found += _arrayed(whole, replace(item, about=_about(whole)))
     return tuple(found)
 
 
@@ -166,6 +166,7 @@ def _register(element: Element, defaults: _Defaults) -> FixedRegister:
         width,
         tuple(fields) or (replace(whole, reset=whole.reset & ((1 << width) - 1)),),
         is_whole=not fields,
+        protection=defaults.protection,
     )
 
 
@@ -315,17 +316,11 @@ def _about(element: Element) -> str:
     return " ".join((element.findtext("description") or "").split())
 
 
-def _guarded(element: Element, around: str) -> str:
-    """The description, with the protection where it is not that of what is around."""
-    own = _protection(element)
-    return f"{_about(element)} ({_PROTECTION[own]})".strip() if own and own != around else _about(element)
-
-
-def _protection(element: Element) -> str:
+def _protection(element: Element) -> Protection | None:
     said = _text(element, "protection") or _text(element, "addressBlock/protection")
     if said and said not in _PROTECTION:
         raise _Damaged(f"'{element.findtext('name')}' has <protection> '{said}'; it is s, n or p")
-    return said
+    return _PROTECTION.get(said)
 
 
 def _text(element: Element, tag: str) -> str:

@@ -131,6 +131,7 @@
 #define hal_while_zero(...) EDGEWRIGHT_NOTE("edgewright:while_zero:" #__VA_ARGS__)
 #define hal_together(...) EDGEWRIGHT_NOTE("edgewright:together:" #__VA_ARGS__)
 #define hal_gathers(...) EDGEWRIGHT_NOTE("edgewright:gathers:" #__VA_ARGS__)
+#define hal_protection(kind) EDGEWRIGHT_NOTE("edgewright:protection:" #kind)
 #define hal_reset_value(value) EDGEWRIGHT_NOTE("edgewright:reset_value", value)
 #define hal_pin(byte, bit) EDGEWRIGHT_NOTE("edgewright:pin", byte, bit)
 
@@ -229,6 +230,7 @@ typedef uint64_t hal_uint64;
 #define while_zero(...) EDGEWRIGHT_NOTE("edgewright:while_zero:" #__VA_ARGS__)
 #define together(...) EDGEWRIGHT_NOTE("edgewright:together:" #__VA_ARGS__)
 #define gathers(...) EDGEWRIGHT_NOTE("edgewright:gathers:" #__VA_ARGS__)
+#define protection(kind) EDGEWRIGHT_NOTE("edgewright:protection:" #kind)
 #define reset_value(value) hal_reset_value(value)
 #define pin(byte, bit) hal_pin(byte, bit)
 #define stride(bytes) hal_stride(bytes)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from .cursors import Cursor, constant
-from .description import Child, EffectTarget, Field, Group, Mode, Refusal
+from .description import Child, EffectTarget, Field, Group, Mode, Protection, Refusal
 
 Notes = Sequence[tuple[str, list[Cursor]]]
 _FLAGS: dict[str, dict[str, Any]] = {
@@ -23,6 +23,7 @@ _FLAGS: dict[str, dict[str, Any]] = {
     "shared_with_isr": {"shared_with_isr": True},
     "split": {"split": True},
 }
+_PROTECTIONS = tuple(one.value for one in Protection)
 _TARGETED = ("rse", "wse", "while_zero")
 # Two attributes that one field cannot have, and why.
 _APART = {
@@ -56,6 +57,8 @@ def attributed(field: Field, notes: Notes) -> Field:
             field = replace(field, **{kind: getattr(field, kind) + more})
         elif kind == "reset_value":
             field = replace(field, reset=values[0])
+        elif kind == "protection" and text in _PROTECTIONS:
+            field = replace(field, protection=Protection(text))
         elif kind == "pin" and len(values) == 2:
             field = replace(field, pinned=(values[0], values[1]))
     return field
@@ -76,9 +79,11 @@ def contradictions(field: Field, notes: Notes) -> Iterator[tuple[str, str]]:
     for name, arguments in notes:
         if any(constant(argument) is None for argument in arguments):
             yield f"has a {name} that is no constant", "write a number, or a macro or enumerator for one"
+        if name.startswith("protection:") and name.partition(":")[2] not in _PROTECTIONS:
+            yield f"has protection({name.partition(':')[2]})", f"known are {', '.join(_PROTECTIONS)}"
     if "stride" in kinds:
         yield "has a stride and is a field", "give stride to an array of groups"
-    for kind in ("reset_value", "pin"):
+    for kind in ("reset_value", "pin", "protection"):
         if kinds.count(kind) > 1:
             yield f"has {kind} twice", "take one of the two"
     if not 0 <= field.reset < 1 << field.bits:

@@ -35,6 +35,17 @@ class Mode(Enum):
     WO = "wo"
 
 
+class Protection(Enum):
+    """Which software may access a field, in the words of CMSIS-SVD."""
+
+    SECURE = "secure"
+    NON_SECURE = "non_secure"
+    PRIVILEGED = "privileged"
+
+    def __str__(self) -> str:
+        return self.value.replace("_", "-")
+
+
 @dataclass(frozen=True, slots=True)
 class EffectTarget:
     """What a side effect touches: a field of a group, or with no member all of the group."""
@@ -70,6 +81,7 @@ class Field:
     split: bool = False  # wider than the bus, and may be accessed in parts
     together: tuple[str, ...] = ()  # all fields of its group that are accessed at once, itself included
     gathers: tuple[str, ...] = ()  # a word with one bit of each element: the array, and the field of its groups
+    protection: Protection | None = None  # of its register: fields that differ in it never share one
     is_gathered: bool = False  # its elements are bits of a word, and have no other place
     about: str = field(default="", compare=False)  # the comment beside it
 

@@ -64,6 +64,8 @@ def _set_faults(fields: list[Field], width: int) -> Iterator[tuple[str, str]]:
     if bits > width:
         hint = "let reading one latch the others (rse), or read the upper part again and compare"
         yield f"and their {bits} bits do not fit into one access of {width}", hint
+    if len({field.protection for field in fields}) > 1:
+        yield "and differ in protection", "a register has one: give all of them the same"
     if len({field.pinned is None for field in fields}) > 1:
         yield "and only some of them are pinned", "pin all of them or none"
 

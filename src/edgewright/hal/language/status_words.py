@@ -64,6 +64,7 @@ def _like(word: Field, bit: Field) -> Field:
         w1c=bit.w1c,
         w1s=bit.w1s,
         by_hardware=bit.by_hardware,
+        protection=bit.protection,
         shared_with_isr=word.shared_with_isr or bit.shared_with_isr,
         reset=(1 << word.bits) - 1 if bit.reset else 0,
     )

@@ -105,6 +105,8 @@ def _register_faults(space: Space, register: Register, bus: Bus) -> Iterator[str
     for distance in (register.offset, *register.strides):
         if distance < 0 or distance * 8 % register.width:
             yield f"{what} is not aligned to its {register.width} bits"
+    if len({space.slot(piece.slot).field.protection for piece in register.pieces}) > 1:
+        yield f"{what} has fields of different protection"
     used: set[int] = set()
     for piece in register.pieces:
         bits = range(piece.bit, piece.bit + piece.size * piece.lanes)

@@ -63,6 +63,8 @@ class Rules:
         one, other = self.slots[first], self.slots[second]
         if one.counts != other.counts or one.room + other.room > self.bus.width:
             return False
+        if one.field.protection is not other.field.protection:
+            return False
         if (one.field.pinned is not None or other.field.pinned is not None) and second not in self.bond(first):
             return False
         if (a.reading_acts and b.readable) or (b.reading_acts and a.readable):

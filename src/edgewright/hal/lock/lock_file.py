@@ -89,6 +89,8 @@ def _field(field: Field) -> dict[str, Any]:
         said[field.mode.value] = True
     named = {kind: [str(target) for target in getattr(field, kind)] for kind in ("rse", "wse", "while_zero")}
     said |= {kind: targets for kind, targets in named.items() if targets}
+    if field.protection is not None:
+        said["protection"] = field.protection.value
     return {"bits": field.bits, **({} if field.count is None else {"count": field.count}), **said}
 
 
