@@ -24,8 +24,8 @@ from tests.helpers.tools import needs
 THOROUGH = bool(os.environ.get("EDGEWRIGHT_THOROUGH"))
 FILES = 100 if THOROUGH else 4  # of twenty functions each
 INCLUDE = HEADER.parent
-# Values that overflow a field and comparisons that are always true are there on purpose.
-ON_PURPOSE = ("overflow", "int-in-bool-context", "tautological-compare", "bool-compare", "bool-operation")
+# Values that overflow a field, comparisons that are always true and attributes that C ignores are there on purpose.
+ON_PURPOSE = ("overflow", "int-in-bool-context", "tautological-compare", "bool-compare", "bool-operation", "attributes")
 
 
 @pytest.mark.parametrize("seed", [pytest.param(n, marks=[pytest.mark.slow] * (n > 1)) for n in range(FILES)])

@@ -37,7 +37,8 @@ def chosen_design(
     """The driver laid out by `method` ("optimal" or "paper"), with all that `lock` knows left where it was.
 
     A balanced layout is the best of several: it takes no more accesses than a register for each field unless the map is
-    limited, and none that is best at one thing is better in everything; with `measure`, by the code that they come to.
+    limited, and no larger map where one of the several has neither. None that is best at one thing is better in
+    everything; with `measure`, by the code that they come to.
     """
     goal = goal or LayoutGoal()
     made = _laid_out(analysis, method, goal, lock, measure)
@@ -102,16 +103,18 @@ def _laid_out(analysis: Analysis, method: str, goal: LayoutGoal, lock: Lock | No
     made = [first] if goal.minimise != "balanced" else [first, *_others(analysis, goal, first)]
     if goal.minimise == "balanced" and is_small and measure and spaces != analysis.spaces:
         made.append(designed(analysis, _lay_out(replace(analysis, spaces=spaces), goal)))
-    most = total_accesses(naive(analysis))
+    plain = naive(analysis)
+    most, naive_map = total_accesses(plain), plain.layout.map_bytes(analysis.description)
     if goal.minimise == "balanced" and goal.views:
-        made = _with_small_maps(made, goal)
+        made = _with_small_maps(made, goal, naive_map)
         if all(total_accesses(one) > most for one in made):
             made.append(designed(analysis, _lay_out(analysis, replace(goal, minimise="accesses", views=False))))
     designs = _different([one for design in made for one in _arranged(design, spaces, goal)] if is_small else made)
     sizes = [measure(one) for one in designs] if measure and len(designs) > 1 else []
     known = sizes if sizes and None not in sizes else [None] * len(designs)
     found = [_Candidate.of(one, goal, size) for one, size in zip(designs, known, strict=True)]
-    best, *rest = [one for one in found if one.accesses <= most] or found
+    spare = [one for one in found if one.accesses <= most] or found
+    best, *rest = [one for one in spare if one.cost.map_bytes <= naive_map or goal.minimise != "balanced"] or spare
     for other in rest:
         best = other if other.is_cheaper_than(best) else best
     for other in rest:
@@ -123,8 +126,9 @@ def _laid_out(analysis: Analysis, method: str, goal: LayoutGoal, lock: Lock | No
     return best.design
 
 
-def _with_small_maps(designs: Sequence[Design], goal: LayoutGoal) -> list[Design]:
-    """The designs without those whose map views make half as large again, and one instead that keeps to this limit."""
+def _with_small_maps(designs: Sequence[Design], goal: LayoutGoal, naive_map: int) -> list[Design]:
+    """The designs without those whose map views make half as large again, or larger than with a register for each
+    field, and one instead that keeps to this limit."""
     analysis = designs[0].analysis
 
     def size(made: Design) -> int:
@@ -133,7 +137,7 @@ def _with_small_maps(designs: Sequence[Design], goal: LayoutGoal) -> list[Design
     def has_views(made: Design) -> bool:
         return any(space.views for space in made.layout.spaces.values())
 
-    most = max(size(made) for made in designs if not has_views(made)) * 3 // 2
+    most = min(max(size(made) for made in designs if not has_views(made)) * 3 // 2, naive_map)
     small = [made for made in designs if size(made) <= most or not has_views(made)]
     if len(small) < len(designs):
         limit = most if goal.max_map is None else min(most, goal.max_map)
@@ -243,8 +247,7 @@ class _Candidate:
         unnamed = sum(
             len(register.slots.difference(joint.slots))
             for joint in joints
-            for register in made.layout.spaces[joint.space].registers
-            if not register.slots.isdisjoint(joint.slots)
+            for register in made.layout.spaces[joint.space].holding_any(joint.slots)
         )
         return cls(made, total_accesses(made), unnamed, cost, goal.weights, sizes)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cached_property
 
 from ...errors import EdgewrightError
 from .semantics import Nature
@@ -97,7 +98,7 @@ class Child:
     stride: int | None = None  # bytes from one element to the next, where the source states it
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Group:
     name: str
     members: tuple[Field | Child, ...]
@@ -105,7 +106,11 @@ class Group:
     about: str = field(default="", compare=False)  # the comment above it
 
     def member(self, name: str) -> Field | Child:
-        return next(member for member in self.members if member.name == name)
+        return self._by_name[name]
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Field | Child]:
+        return {member.name: member for member in reversed(self.members)}
 
     @property
     def fields(self) -> Iterator[Field]:

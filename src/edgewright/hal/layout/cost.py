@@ -195,9 +195,10 @@ def _indexing(register: Register, writes: bool, sizes: CodeBytes) -> int:
 
 # What one byte of code, one bus access (ten for each loop around it) and one byte of the map weigh. Where one is
 # asked for, the others only break ties. Balanced: an access is worth six bytes of code (two or three instructions, as
-# long as many a bus takes for it) and a little more, since bytes are estimated; ten bytes of the map are worth one.
+# long as many a bus takes for it) and a little more, since bytes are estimated. Three bytes of the map weigh nearly as
+# much as one: at ten, a few bytes of code in what one compiler makes of a driver decided over a third of its map.
 WEIGHTS = {
-    "balanced": (100, 601, 10),
+    "balanced": (100, 601, 30),
     "code": (1000, 10, 1),
     "accesses": (10, 1000, 1),
     "map": (10, 5, 100_000),

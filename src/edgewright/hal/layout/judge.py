@@ -48,9 +48,14 @@ def _space_faults(description: Description, space: Space, layout: Layout, joints
     if strangers:
         yield f"unknown slots {', '.join(sorted(strangers))}"
         return
+    places: dict[str, list[int]] = {}  # by slot, the joints that write it
+    for number, joint in enumerate(writers):
+        for slot in joint.slots:
+            places.setdefault(slot, []).append(number)
     for register in placed.registers:
         yield from _register_faults(space, register, bus)
-        writes = [(part, frozenset(joint.known)) for joint in writers for part in _at_once(joint, register)]
+        here = [writers[number] for number in sorted({n for slot in register.slots for n in places.get(slot, ())})]
+        writes = [(part, frozenset(joint.known)) for joint in here for part in _at_once(joint, register)]
         if layout.is_fixed:
             yield from _use_faults(description, space, register, reads, writes)
         else:
@@ -209,8 +214,12 @@ def _acts_written(nature: Nature) -> bool:
 
 def _slot_faults(space: Space, placed: SpaceLayout) -> Iterator[str]:
     """Every slot is there, every bit of it once, pins where they say."""
+    places: dict[str, list[tuple[Register, Piece]]] = {}
+    for register in placed.registers:
+        for piece in register.pieces:
+            places.setdefault(piece.slot, []).append((register, piece))
     for slot in space.slots:
-        held = [(register, p) for register in placed.registers for p in register.pieces if p.slot == slot.name]
+        held = places.get(slot.name, [])
         bits = sorted(bit for _, piece in held for bit in range(piece.low, piece.low + piece.size))
         if bits != list(range(slot.field.bits)):
             yield f"{slot.name} is not placed once with all its {slot.field.bits} bits"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 
 from ..analysis.spaces import Space, Spaces
@@ -21,7 +22,7 @@ class Piece:
     lanes: int = 1  # a power of two; lane k lies at bit + k * size
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Register:
     """A register, or an array of them: one for each element of its slots, which all have the same counts."""
 
@@ -35,7 +36,7 @@ class Register:
     def lanes(self) -> int:
         return self.pieces[0].lanes
 
-    @property
+    @cached_property
     def slots(self) -> frozenset[str]:
         return frozenset(piece.slot for piece in self.pieces)
 
@@ -64,7 +65,7 @@ class AreaPlace:
     strides: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SpaceLayout:
     space: str
     registers: tuple[Register, ...]
@@ -74,7 +75,18 @@ class SpaceLayout:
 
     def holding(self, slot: str) -> tuple[Register, ...]:
         """The registers of a slot: one, or several for a field wider than the bus."""
-        return tuple(r for r in self.registers if any(piece.slot == slot for piece in r.pieces))
+        return self._homes.get(slot, ())
+
+    def holding_any(self, slots: Iterable[str]) -> Iterable[Register]:
+        """The registers with some of these slots, each once."""
+        return {register.offset: register for slot in slots for register in self.holding(slot)}.values()
+
+    @cached_property
+    def _homes(self) -> Mapping[str, tuple[Register, ...]]:
+        found: dict[str, tuple[Register, ...]] = {}
+        for register in self.registers:
+            found |= {slot: (*found.get(slot, ()), register) for slot in register.slots}
+        return found
 
     def place_of(self, area: str) -> AreaPlace:
         return next(place for place in self.areas if place.area == area)
@@ -87,8 +99,14 @@ class SpaceLayout:
 
     def view_of(self, register: Register, slots: Container[str]) -> Register | None:
         """The view for a write of those fields of a register that are among the slots, where there is one."""
-        hit = {piece.slot for piece in register.pieces if piece.slot in slots}
-        return next((self.seen(view) for view in self.views if set(view.slots) == hit), None)
+        if not self.views:
+            return None
+        return self._views.get(frozenset(piece.slot for piece in register.pieces if piece.slot in slots))
+
+    @cached_property
+    def _views(self) -> Mapping[frozenset[str], Register]:
+        """What views show, by the slots that they show."""
+        return {frozenset(view.slots): self.seen(view) for view in reversed(self.views)}
 
 
 @dataclass(frozen=True, slots=True)

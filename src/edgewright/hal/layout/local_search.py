@@ -36,7 +36,8 @@ class Search:
     bytes: dict[str, int] = field(init=False)  # of all registers of a space
     known: dict[tuple[str, Key], tuple[int, int]] = field(default_factory=dict)
     lawful: dict[tuple[str, frozenset[str]], bool] = field(default_factory=dict)
-    maps: dict[tuple[int, ...], int] = field(default_factory=dict)  # the score of a map, by bytes of the spaces
+    maps: dict[tuple[str, int], int] = field(default_factory=dict)  # scores of the map, by bytes more in a space
+    near: dict[tuple[str, frozenset[str]], frozenset[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.how, self.touching = self.problem.how(), touching_slots(self.problem.patterns)
@@ -67,6 +68,7 @@ class Search:
                 keys[:] = [*(one for one in keys if one not in gone), *come]
                 waiting += come
                 self.bytes[name] += self._change(name, gone, come)[1]
+                self.maps.clear()
                 moved = True
         return moved
 
@@ -81,13 +83,12 @@ class Search:
 
     def _map(self, name: str, more: int) -> int:
         """The score of the map, with so many more bytes in a space."""
-        sizes = {**self.bytes, name: self.bytes[name] + more}
-        key = tuple(sizes.values())
-        if key not in self.maps:
+        if (name, more) not in self.maps:
+            sizes = {**self.bytes, name: self.bytes[name] + more}
             size, limit = self.problem.map_of(self.parts, sizes), self.problem.goal.max_map
             over = 0 if limit is None else max(0, size - limit)
-            self.maps[key] = self.problem.goal.weights[2] * size + OVER * over
-        return self.maps[key]
+            self.maps[name, more] = self.problem.goal.weights[2] * size + OVER * over
+        return self.maps[name, more]
 
     def _change(self, name: str, gone: Iterable[Key], come: Iterable[Key]) -> tuple[int, int]:
         """The difference in score and bytes when the cells `gone` are replaced by `come`."""
@@ -133,9 +134,12 @@ class Search:
                 if self._is_lawful(name, come):
                     yield (key, other), come
 
-    def _near(self, name: str, slots: Iterable[str]) -> frozenset[str]:
+    def _near(self, name: str, slots: frozenset[str]) -> frozenset[str]:
         """The slots that some access pattern contains together with one of these."""
-        return frozenset[str]().union(*(self.companions.get((name, slot), ()) for slot in slots))
+        if (name, slots) not in self.near:
+            found = (self.companions.get((name, slot), ()) for slot in slots)
+            self.near[name, slots] = frozenset[str]().union(*found)
+        return self.near[name, slots]
 
     def _merged(self, name: str, key: Key, other: Key) -> Iterator[tuple[Key, ...]]:
         """Two registers that nothing accesses together as one, if the bytes that saves may be worth the shifts."""
@@ -153,7 +157,7 @@ class Search:
         yield ((slots | more, 1),)
         for here, there in ((slots, more), (more, slots)):
             for slot in sorted(here):
-                if not self._near(name, [slot]) & there:
+                if not self._near(name, frozenset({slot})) & there:
                     continue
                 if len(here) > 1:
                     yield (here - {slot}, 1), (there | {slot}, 1)

@@ -74,23 +74,26 @@ class Rules:
         if self.views or not (self.frail(first) or self.frail(second)):
             return True
         kept = {name for name in (first, second) if self.kept(name)}
-        writes = (*self._writes_of.get(first, ()), *self._writes_of.get(second, ()))
-        return not any(kept - known.union(*legs) for legs, known in writes)
+        return not any(kept - known.union(*legs) for legs, known in self._writes_to((first, second)))
 
     def splits(self, names: Sequence[str]) -> bool:
         """Whether some write of the code would have to read and put back what else is in the register."""
         here = frozenset(names)
         kept = {name for name in here if self.kept(name)}
-        writes = (write for name in here for write in self._writes_of.get(name, ()))
-        return any(kept - known - run for legs, known in writes for run in parted(legs, here))
+        return any(kept - known - run for legs, known in self._writes_to(here) for run in parted(legs, here))
+
+    def _writes_to(self, names: Iterable[str]) -> Iterator[tuple[Legs, frozenset[str]]]:
+        """The places that write some of these slots."""
+        places = {number for name in names for number in self._writes_of.get(name, ())}
+        return (self.writes[number] for number in sorted(places))
 
     @cached_property
-    def _writes_of(self) -> dict[str, list[tuple[Legs, frozenset[str]]]]:
+    def _writes_of(self) -> dict[str, list[int]]:
         """By slot, the places that write it."""
-        found: dict[str, list[tuple[Legs, frozenset[str]]]] = {}
-        for write in self.writes:
-            for name in frozenset[str]().union(*write[0]):
-                found.setdefault(name, []).append(write)
+        found: dict[str, list[int]] = {}
+        for number, (legs, _) in enumerate(self.writes):
+            for name in frozenset[str]().union(*legs):
+                found.setdefault(name, []).append(number)
         return found
 
     def together(self, names: Sequence[str]) -> bool:
@@ -106,7 +109,8 @@ class Rules:
         """What writes of the code reach of a register with these slots where they would have to put back the rest."""
         here = frozenset(names)
         kept = frozenset(name for name in here if self.kept(name))
-        found = [run for legs, known in self.writes for run in parted(legs, here) if kept - known - run]
+        places = self._writes_to(here)
+        found = [run for legs, known in places for run in parted(legs, here) if kept - known - run]
         return tuple(dict.fromkeys(tuple(name for name in self.slots if name in hit) for hit in found))
 
     def _friends(self, name: str) -> frozenset[str]:
