@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .network import Network, Region, Tensor, random_inputs
     from .network.onnx_writer import to_onnx, write_onnx
     from .network.operators.custom import CustomOperator, load_operators
+    from .network.parts import subnetwork
     from .network.read import read as read_model
     from .planning import load_plan, plan
     from .platform import Board, catalogue, load_board
@@ -50,6 +51,7 @@ else:  # the same names, loaded on first use
             "network": ("Network", "Region", "Tensor", "random_inputs"),
             "network.onnx_writer": ("to_onnx", "write_onnx"),
             "network.operators.custom": ("CustomOperator", "load_operators"),
+            "network.parts": ("subnetwork",),
             "network.read": ("read_model=read",),
             "planning": ("load_plan", "plan"),
             "platform": ("Board", "catalogue", "load_board"),
@@ -68,6 +70,6 @@ __all__ = [
     "Item", "Kernels", "LayoutProblem", "ModelError", "Network", "Options", "Pipeline", "Placement", "Plan", "Program",
     "Region", "Rounding", "Techniques", "Tensor", "Unsupported", "adaptive", "app", "catalogue", "compile_model",
     "critical_buffers", "hal", "inspect", "interpret", "load", "load_board", "load_operators", "load_plan", "pipeline",
-    "place_optimal", "plan", "plan_page", "profile", "random_inputs", "read_model", "samples", "save_plan", "to_onnx",
-    "write_onnx",
+    "place_optimal", "plan", "plan_page", "profile", "random_inputs", "read_model", "samples", "save_plan",
+    "subnetwork", "to_onnx", "write_onnx",
 ]  # fmt: skip

@@ -28,6 +28,7 @@ from edgewright.network.operators import (
     Reshape,
     Softmax,
 )
+from edgewright.network.parts import subnetwork
 from edgewright.program import Buffer, Plan
 from edgewright.program.options import Kernels, Rounding
 from tests.helpers import tflite_cases
@@ -94,7 +95,7 @@ def test_every_call_is_made_where_there_is_room():
     for layer in net.layers:
         if layer.name == "flat":
             continue
-        part = net.subnetwork([layer.name])
+        part = subnetwork(net, [layer.name])
         plan = make_plan(part, plain=True)
         library = emit(with_room(plan), TARGETS["cortex-m4"], part, options=CMSIS)
         text += str(library.files[f"{library.name}.c"])
@@ -118,7 +119,7 @@ def text_of(net: Network, plan: Plan, options: Options = CMSIS, target: str = "c
 
 def test_a_dense_layer_is_called_for_the_rounding_of_tflm():
     """It then gives what our own kernels give for that rounding."""
-    net = network().subnetwork(["dense"])
+    net = subnetwork(network(), ["dense"])
     own = Options(rounding=Rounding.TFLM)
     called = replace(own, kernels=Kernels.CMSIS_NN)
     assert "arm_fully_connected_s8(" in text_of(net, make_plan(net), called)
@@ -139,13 +140,15 @@ def test_softmax_is_called_with_the_scale_of_its_input():
 
 
 def test_layers_that_share_memory_or_another_arithmetic_keep_our_kernels():
-    net = network().subnetwork(["one", "add"])
+    net = subnetwork(network(), ["one", "add"])
     shared = make_plan(net)
     assert shared.peak_bytes < make_plan(net, plain=True).peak_bytes, "nothing is shared here"
     assert "arm_elementwise_add_s8" not in text_of(net, shared)
     onnx = replace(network(), arithmetic=Arithmetic.ONNX)
-    assert "arm_" not in text_of(onnx.subnetwork(["conv"]), with_room(make_plan(onnx.subnetwork(["conv"]), plain=True)))
-    conv = network().subnetwork(["conv"])
+    assert "arm_" not in text_of(
+        subnetwork(onnx, ["conv"]), with_room(make_plan(subnetwork(onnx, ["conv"]), plain=True))
+    )
+    conv = subnetwork(network(), ["conv"])
     assert "arm_" not in text_of(conv, with_room(make_plan(conv, plain=True)), target="rv32imc")
 
 

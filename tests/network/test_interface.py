@@ -26,6 +26,7 @@ from edgewright.network import Arithmetic, Builder, DType, Layer, Network, Quant
 from edgewright.network.interface import file_inputs, file_outputs, random_file_inputs, stored_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.operators import Clamp, Dequantize, Quantize, Reshape, Transpose
+from edgewright.network.parts import subnetwork
 from edgewright.network.passes.interface import with_quantised_interface
 from edgewright.network.reference import compare, reference, to_file_shape
 from edgewright.program import plan_from_dict, plan_to_dict
@@ -339,8 +340,8 @@ def test_a_plan_keeps_what_the_file_has(file):
     older = plan_to_dict(plan)
     del older["network"]["file_tensors"]
     assert plan_from_dict(older).network.file_tensors == {}
-    part = bare.subnetwork([bare.layers[1].name])
-    assert part.file_tensors == {} and bare.subnetwork([bare.layers[0].name]).file_tensors == bare.file_tensors
+    part = subnetwork(bare, [bare.layers[1].name])
+    assert part.file_tensors == {} and subnetwork(bare, [bare.layers[0].name]).file_tensors == bare.file_tensors
 
 
 @on_host

@@ -22,7 +22,7 @@ from edgewright.network.operators import (
 )
 from edgewright.network.operators.partial_sums import reduction_axes
 from edgewright.network.partial import PartialSums
-from edgewright.network.parts import TensorRegion, cut
+from edgewright.network.parts import TensorRegion, cut, subnetwork
 from edgewright.network.restrict import restrictable_hull
 from tests.helpers.kernel_cases import Draw, regions
 from tests.helpers.parts_runs import Values, assert_part, poisoned, predicted_macs, run_part, whole_values
@@ -174,11 +174,11 @@ def test_weights_are_views_of_the_whole() -> None:
 
 def test_whole_tensors_are_the_layers_as_they_are() -> None:
     network = chain()
-    whole = network.subnetwork(network.by_name)
+    whole = subnetwork(network, network.by_name)
     assert whole.layers == network.layers and whole.tensors == network.tensors
     assert all(whole.constants[name] is value for name, value in network.constants.items())
-    assert network.subnetwork(["two"]).inputs == ("one",)
-    assert network.subnetwork(["one"]).outputs == ("one",)
+    assert subnetwork(network, ["two"]).inputs == ("one",)
+    assert subnetwork(network, ["one"]).outputs == ("one",)
 
 
 def test_inputs_that_a_part_of_a_concat_does_not_read_are_left_out() -> None:

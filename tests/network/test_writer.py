@@ -45,6 +45,7 @@ from edgewright.network.operators import (
     Unary,
     UnaryKind,
 )
+from edgewright.network.parts import subnetwork
 from edgewright.network.passes import run
 from edgewright.network.read import read_bytes
 from edgewright.network.reference import to_file_layout, to_our_layout
@@ -218,7 +219,7 @@ def test_part_of_a_network_is_written_too() -> None:
     b = Literal()
     x = b.conv(b.input("x", (1, 3, 9, 8)), 4, "one")
     network = run(b.build([b.conv(b.conv(x, 5, "two"), 2, "three")]))
-    assert_written(network.subnetwork(["two"]))
+    assert_written(subnetwork(network, ["two"]))
 
 
 def test_int16_needs_a_later_opset() -> None:

@@ -27,8 +27,8 @@ from .cluster_tables import (
     segments_table,
     verdict,
 )
-from .commands.cluster import STRATEGIES
 from .common import console, print_json, print_notes, print_written, read_model, working
+from .options import STRATEGIES
 
 DEFAULT_DEVICES = (6,)
 GIGA, MEGABIT = 1e9, 125_000

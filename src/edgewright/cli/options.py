@@ -18,6 +18,7 @@ from ..errors import EdgewrightError, InputError
 from ..files import MODEL_ADVICE
 
 IN_FILE = click.Path(path_type=Path)
+STRATEGIES = ("hybrid", "data", "ffmt", "sequential", "horizontal", "vertical", "deepthings", "switch")
 
 
 class ModelPath(click.Path):

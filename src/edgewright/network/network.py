@@ -176,13 +176,6 @@ class Network:
             origins={name: origin for name, origin in self.origins.items() if name in used},
         )
 
-    def subnetwork(self, names: Iterable[str]) -> Network:
-        """The network of these layers only: tensors read from outside become inputs, tensors read outside become
-        outputs."""
-        from .parts import whole_layers  # built on this module
-
-        return whole_layers(self, names)
-
 
 def check(network: Network) -> Network:
     """The network itself, after a check that every tensor is written once, before it is read, and has its stated

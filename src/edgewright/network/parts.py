@@ -81,7 +81,7 @@ def cut(
     return NetworkPart(part, inputs, ends, demand.computed)
 
 
-def whole_layers(network: Network, names: Iterable[str]) -> Network:
+def subnetwork(network: Network, names: Iterable[str]) -> Network:
     """The network of these layers only: tensors read from outside become inputs, tensors read outside become
     outputs."""
     chosen = _known(network, names)

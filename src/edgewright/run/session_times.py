@@ -14,6 +14,7 @@ import numpy as np
 from ..errors import EdgewrightError, InputError
 from ..network import Network, random_inputs
 from ..network.onnx_writer import to_onnx
+from ..network.parts import subnetwork
 from ..network.reference import to_file_layout
 from ..platform.profile import FrameTime, LayerTime
 from .executors.onnx_session import open_session
@@ -33,7 +34,7 @@ def session_times(
     """
     layers: dict[str, list[LayerTime]] = {layer.name: [] for layer in network.layers}
     frames: list[FrameTime] = []
-    models = {layer.name: _model(network.subnetwork([layer.name])) for layer in network.layers}
+    models = {layer.name: _model(subnetwork(network, [layer.name])) for layer in network.layers}
     whole = _model(network)
     for name, kind in kinds.items():
         for count in (n for n in lanes if n <= len(kind.cores)):

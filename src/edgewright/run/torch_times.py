@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..network import Network
+from ..network.parts import subnetwork
 from ..platform.profile import FrameTime, LayerTime, TransferTime
 from .executors.torch_layers import torch_refusal
 from .executors.torch_part import TorchNetwork, load_torch
@@ -39,7 +40,7 @@ def gpu_times(network: Network, cores: Sequence[str], repeats: int, device: str 
     layers: dict[str, list[LayerTime]] = {layer.name: [] for layer in network.layers}
     for layer in network.layers:
         if refused[layer.name] is None:
-            loaded = TorchNetwork(torch, network.subnetwork([layer.name]), device, _WITHIN)
+            loaded = TorchNetwork(torch, subnetwork(network, [layer.name]), device, _WITHIN)
             seconds, spread = _measured(loaded, repeats)
             layers[layer.name].append(
                 LayerTime(processor=GPU, executor=EXECUTOR, seconds=seconds / _WITHIN, spread=spread / _WITHIN)

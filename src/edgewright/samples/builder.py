@@ -109,22 +109,30 @@ class ModelBuilder:
         pads: Pads | int | None = None,
         *,
         groups: int = 1,
-        bias: bool = True,
         gain: float = RELU_CENTRED,
         name: str = "",
     ) -> str:
-        """A convolution, padded SAME unless told otherwise."""
+        """A convolution with bias, padded SAME unless told otherwise."""
         name = name or self._fresh("conv")
-        _, depth, height, width = self.shape(x)
-        k, s = _pair(kernel), _pair(stride)
-        if pads is None:
-            pads = same_pads(height, width, k, s)
-        elif isinstance(pads, int):
-            pads = (pads, pads, pads, pads)
-        inputs = [x, self._random(f"{name}.weight", (channels, depth // groups, *k), gain)]
-        if bias:
-            inputs.append(self._bias(f"{name}.bias", channels))
-        return self.node("Conv", *inputs, name=name, kernel_shape=k, strides=s, pads=pads, group=groups)
+        weight = self._filters(name, x, channels, kernel, groups, gain)
+        return self._convolution(name, (x, weight, self._bias(f"{name}.bias", channels)), stride, pads, groups)
+
+    def unbiased_conv(
+        self,
+        x: str,
+        channels: int,
+        kernel: Size = 1,
+        stride: Size = 1,
+        pads: Pads | int | None = None,
+        *,
+        groups: int = 1,
+        gain: float = RELU_CENTRED,
+    ) -> str:
+        """A convolution without bias, as beside a batch normalisation; padded SAME unless told otherwise."""
+        name = self._fresh("conv")
+        return self._convolution(
+            name, (x, self._filters(name, x, channels, kernel, groups, gain)), stride, pads, groups
+        )
 
     def depthwise(
         self, x: str, kernel: Size = 3, stride: Size = 1, pads: Pads | int | None = None, **options: Any
@@ -209,6 +217,19 @@ class ModelBuilder:
         return self.node("Flatten", self.node("GlobalAveragePool", x), axis=1)
 
     # Helpers
+
+    def _filters(self, name: str, x: str, channels: int, kernel: Size, groups: int, gain: float) -> str:
+        return self._random(f"{name}.weight", (channels, self.shape(x)[1] // groups, *_pair(kernel)), gain)
+
+    def _convolution(self, name: str, inputs: Sequence[str], stride: Size, pads: Pads | int | None, groups: int) -> str:
+        height, width = self.shape(inputs[0])[2:]
+        rows, columns = self.shape(inputs[1])[2:]
+        if pads is None:
+            pads = same_pads(height, width, (rows, columns), _pair(stride))
+        elif isinstance(pads, int):
+            pads = (pads, pads, pads, pads)
+        options = {"kernel_shape": (rows, columns), "strides": _pair(stride), "pads": pads, "group": groups}
+        return self.node("Conv", *inputs, name=name, **options)
 
     def _pool(self, op: str, x: str, kernel: int, stride: int, pad: int) -> str:
         k, s, p = (kernel, kernel), (stride, stride), (pad, pad, pad, pad)

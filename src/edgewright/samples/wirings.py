@@ -5,7 +5,7 @@ import onnx
 from onnx import TensorProto
 
 from edgewright.errors import InputError
-from edgewright.samples.builder import LINEAR, RELU_CENTRED, ModelBuilder
+from edgewright.samples.builder import LINEAR, RELU, RELU_CENTRED, ModelBuilder
 
 
 def tiny_inception(size: int = 64, classes: int = 10) -> onnx.ModelProto:
@@ -32,13 +32,13 @@ def tiny_densenet(growth: int = 8, layers: int = 3, classes: int = 10) -> onnx.M
     """Three dense blocks: every layer reads all before it, normalised first (Huang et al. 2017)."""
     net = ModelBuilder("tiny_densenet")
     x = net.input(1, 3, 32, 32)
-    x = net.conv(x, 2 * growth, 3, bias=False, gain=LINEAR)
+    x = net.unbiased_conv(x, 2 * growth, 3, gain=LINEAR)
     for block in range(3):
         for _ in range(layers):
-            y = net.conv(net.relu(net.batchnorm(x)), growth, 3, bias=False)
+            y = net.unbiased_conv(net.relu(net.batchnorm(x)), growth, 3)
             x = net.concat(x, y)
         if block < 2:
-            x = net.conv(net.relu(net.batchnorm(x)), net.shape(x)[1] // 2, bias=False)
+            x = net.unbiased_conv(net.relu(net.batchnorm(x)), net.shape(x)[1] // 2)
             x = net.average_pool(x, 2, 2)
     x = net.relu(net.batchnorm(x))
     return net.model(net.classifier(x, classes))
@@ -94,7 +94,7 @@ def _conv_bn(
     gain: float = RELU_CENTRED,
 ) -> str:
     pad = kernel // 2
-    return net.batchnorm(net.conv(x, channels, kernel, stride, pad, groups=groups, bias=False, gain=gain))
+    return net.batchnorm(net.unbiased_conv(x, channels, kernel, stride, pad, groups=groups, gain=gain))
 
 
 def _squeeze_excite(net: ModelBuilder, x: str) -> str:
@@ -117,7 +117,7 @@ def randwire(seed: int = 0, nodes: int = 12, width: int = 16, classes: int = 10)
     for node in range(nodes):
         sources = [value[a] for a, b in edges if b == node]
         x = net.add(*sources) if sources else stem
-        x = net.depthwise(net.relu(x), 3, bias=False)
+        x = net.unbiased_conv(net.relu(x), net.shape(x)[1], 3, groups=net.shape(x)[1], gain=RELU)
         # A sum of n values varies n times as much, which is taken back here.
         value.append(_conv_bn(net, x, width, gain=LINEAR / max(1, len(sources))))
     sinks = [value[n] for n in range(nodes) if not any(a == n for a, _ in edges)]

@@ -7,10 +7,18 @@ from typing import Any
 
 import click
 
-from ..options import BYTE_SIZE, DURATION, IN_FILE, PositiveNumber, json_option, model_argument, shape_option
+from ..options import (
+    BYTE_SIZE,
+    DURATION,
+    IN_FILE,
+    STRATEGIES,
+    PositiveNumber,
+    json_option,
+    model_argument,
+    shape_option,
+)
 from ..outputs import OutFile, OutFolder, Verb
 
-STRATEGIES = ("hybrid", "data", "ffmt", "sequential", "horizontal", "vertical", "deepthings", "switch")
 AIMS = ("balance", "memory", "throughput", "latency", "energy")
 MOST_DEVICES = 1000
 
