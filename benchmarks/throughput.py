@@ -34,8 +34,8 @@ from edgewright.mapping.answer import MappingAnswer
 from edgewright.mapping.assignment import assign_exact, single_processors
 from edgewright.mapping.deploy import deployment_of
 from edgewright.mapping.exact import MappingLimits
-from edgewright.mapping.genetic import assign_genetic
 from edgewright.mapping.goal import MappingGoal, map_for
+from edgewright.mapping.paper.genetic import assign_genetic
 from edgewright.mapping.problem import CorePool, Execution, MappingProblem
 from edgewright.mapping.profiled import joining_tensors, problem_of
 from edgewright.network import Network, random_inputs

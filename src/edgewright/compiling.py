@@ -125,12 +125,12 @@ def make_library(
     request: PlanRequest | None = None,
 ) -> tuple[Library, Board | None]:
     """The library and the board it is for; an error if it does not fit there with its code and stack."""
-    found = load_plan(plan) if isinstance(plan, str | Path) else plan
-    hardware = _board(board, found)
-    of_plan = found.target if found and board is None else None
+    loaded = load_plan(plan) if isinstance(plan, str | Path) else plan
+    hardware = _board(board, loaded)
+    of_plan = loaded.target if loaded and board is None else None
     chosen = chosen_target(hardware, target or of_plan) or TARGETS["host"]
     request = request or PlanRequest()
-    if found is None:
+    if loaded is None:
         with advising(network, request, hardware, chosen):
             completed = find_complete(
                 network, request, hardware, chosen, options, name, compare=chosen.is_microcontroller
@@ -139,8 +139,8 @@ def make_library(
         fault = next(faults(completed.plan), None)
         assert fault is None, f"a plan was made that fails its own check: {fault}"
     else:
-        check_plan(checked(found) if found is plan else found, network, hardware)
-        completed = complete(found, network, chosen, options, name)
+        check_plan(checked(loaded) if loaded is plan else loaded, network, hardware)
+        completed = complete(loaded, network, chosen, options, name)
         _check_fit(completed.plan, hardware, request.ram)
     return completed.library, hardware
 

@@ -34,7 +34,7 @@ class CompletePlan:
 
     library: Library
     not_counted: str = ""  # why code and stack are missing; empty if they are known
-    found: FoundPlan | None = None  # the result of the search, if there was one
+    search_result: FoundPlan | None = None  # the result of the search, if there was one
 
     @property
     def plan(self) -> Plan:
@@ -69,9 +69,9 @@ def find_complete(
     """
     stack = 0
     for _ in range(ROUNDS):
-        found = _find_beside(network, request, board, target, stack)
-        plan = with_cheaper(found.plan, request, board, target) if compare else found.plan
-        completed = replace(complete(plan, network, target, options, name), found=found)
+        answer = _find_beside(network, request, board, target, stack)
+        plan = with_cheaper(answer.plan, request, board, target) if compare else answer.plan
+        completed = replace(complete(plan, network, target, options, name), search_result=answer)
         verdict = fit(completed.plan, board, request.ram)
         needed = verdict.stack or 0
         if verdict.ram_fits or verdict.arenas > (verdict.ram or 0) or needed <= stack or not request.may_be_fitted:

@@ -61,7 +61,7 @@ def interruptible(call: Callable[[], _T], stop: Callable[[], object]) -> _T:
     """
     if threading.current_thread() is not threading.main_thread():
         return call()
-    found: list[_T] = []
+    results: list[_T] = []
     errors: list[BaseException] = []
     ended = threading.Event()  # not Thread.join: after an interrupt Python considers the thread finished
     is_wanted, has_begun = True, False
@@ -71,7 +71,7 @@ def interruptible(call: Callable[[], _T], stop: Callable[[], object]) -> _T:
         has_begun = True
         try:
             if is_wanted:
-                found.append(call())
+                results.append(call())
         except BaseException as error:  # passed on to the waiting thread
             errors.append(error)
         ended.set()
@@ -88,7 +88,7 @@ def interruptible(call: Callable[[], _T], stop: Callable[[], object]) -> _T:
         raise
     if errors:
         raise errors[0]
-    return found[0]
+    return results[0]
 
 
 @contextmanager

@@ -68,21 +68,21 @@ def lazy_attributes(
     `homes` lists the names of each inner module: `name`, or `name=its name there`. A module without names is itself the
     value.
     """
-    found: dict[str, tuple[str, str]] = {}
+    places: dict[str, tuple[str, str]] = {}
     for home, names in homes.items():
         for text in names:
             name, _, theirs = text.partition("=")
-            found[name] = home, theirs or name
+            places[name] = home, theirs or name
         if not names:
-            found[home] = home, ""
+            places[home] = home, ""
 
     def load(name: str) -> object:
-        if name not in found:
+        if name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        home, theirs = found[name]
+        home, theirs = places[name]
         module = import_module(f".{home}", package)
         value = getattr(module, theirs) if theirs else module
         setattr(sys.modules[package], name, value)
         return value
 
-    return load, lambda: sorted({*vars(sys.modules[package]), *found})
+    return load, lambda: sorted({*vars(sys.modules[package]), *places})

@@ -43,7 +43,7 @@ class PlannedNetwork:
     """A plan, complete if its target is known, with the results of the search."""
 
     plan: Plan
-    found: FoundPlan
+    search_result: FoundPlan
     not_counted: str = ""  # why code and stack are missing; empty if they are known
 
 
@@ -64,11 +64,11 @@ def planned(
         except Unsupported as error:
             not_counted = f"there is no code: {error}"
         else:
-            assert completed.found is not None
-            return PlannedNetwork(completed.plan, completed.found, completed.not_counted)
-    found = find(network, request, board, core, explain=explain)
-    plan = with_cheaper(found.plan, request, board, core) if explain else found.plan
-    return PlannedNetwork(plan, found, not_counted)
+            assert completed.search_result is not None
+            return PlannedNetwork(completed.plan, completed.search_result, completed.not_counted)
+    answer = find(network, request, board, core, explain=explain)
+    plan = with_cheaper(answer.plan, request, board, core) if explain else answer.plan
+    return PlannedNetwork(plan, answer, not_counted)
 
 
 @contextmanager

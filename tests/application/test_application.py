@@ -16,8 +16,9 @@ from edgewright import samples
 from edgewright.application.description import ApplicationFile, PreemptionPoints
 from edgewright.application.draft import Application, load_application
 from edgewright.application.library import emit_application
-from edgewright.application.outcome import paper_outcome, plan_application
+from edgewright.application.outcome import plan_application
 from edgewright.application.paper.edges import PaperEdge, paper_application
+from edgewright.application.paper.outcome import paper_outcome
 from edgewright.application.paper.reduction import Evaluation, _evolved
 from edgewright.application.paper.reuse import exact, naive, reuse, total
 from edgewright.application.planning import planners

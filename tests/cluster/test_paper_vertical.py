@@ -20,7 +20,7 @@ from edgewright.cluster.paper.vertical import (
     vertical_genetic,
 )
 from edgewright.errors import Infeasible, InputError
-from edgewright.mapping.genetic import GeneticSettings
+from edgewright.mapping.paper.genetic import GeneticSettings
 from edgewright.network.read import read
 
 EXACT = replace(AS_USUAL, tolerance=0.0)

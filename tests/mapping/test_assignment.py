@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from edgewright.dataflow.checks.liveness import blocked
 from edgewright.errors import Infeasible
 from edgewright.mapping.assignment import AssignmentProblem, assign_exact, mapping_of, single_processors
-from edgewright.mapping.genetic import GeneticSettings, assign_genetic, map_genetic
 from edgewright.mapping.goal import map_for
+from edgewright.mapping.paper.genetic import GeneticSettings, assign_genetic, map_genetic
 from edgewright.mapping.problem import CorePool, Execution, JoiningTensor, MappingProblem
 from edgewright.mapping.timed_graph import timed_graph, timing_of
 from tests.mapping.cases import chain, faults, mapping_problems

@@ -1,6 +1,7 @@
 """Rooms import downwards only: the folder list is the design document."""
 
 import ast
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,52 @@ def imports(path: Path) -> set[str]:
             parts = [alias.name.split(".") for alias in node.names]
             found.update(p[1] for p in parts if p[0] == "edgewright" and len(p) > 1)
     return found
+
+
+# Methods of papers are compared with; these files offer them to users, and no other one calls them.
+COMPARE_WITH_PAPERS = {
+    "adaptive/delays.py",
+    "adaptive/outcome.py",
+    "cli/adapt_tables.py",
+    "cli/app.py",
+    "cli/map.py",
+    "cluster/strategies.py",
+    "fusion/request.py",
+}
+# A file form that is loaded when pydantic asks for it.
+LATE = ("program/deployment.py", "program/deployment_schema.py")
+
+
+def imported_files(path: Path) -> set[str]:
+    """The files of the package that a file imports, whether at once or inside a function."""
+    inside = path.relative_to(ROOT).parent.parts
+    targets = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        module = tuple((node.module or "").split(".")) if node.module else ()
+        base = (*inside[: len(inside) - node.level + 1], *module) if node.level else module[1:]
+        if not node.level and module[:1] != ("edgewright",):
+            continue
+        for alias in node.names:
+            inner = ROOT.joinpath(*base, f"{alias.name}.py")
+            targets.add(inner if inner.is_file() else ROOT.joinpath(*base[:-1], f"{base[-1]}.py" if base else ""))
+    return {str(target.relative_to(ROOT)) for target in targets if target.is_file() and target != path}
+
+
+def test_no_files_import_each_other_in_a_circle():
+    below = {str(file.relative_to(ROOT)): imported_files(file) for file in ROOT.rglob("*.py")}
+    assert sum(map(len, below.values())) > 3000
+    below[LATE[0]] -= {LATE[1]}
+    TopologicalSorter(below).prepare()  # raises a CycleError that names the files
+
+
+def test_the_product_does_not_build_on_methods_of_papers():
+    users = set()
+    for file in ROOT.rglob("*.py"):
+        if "paper" not in file.parts and any("/paper/" in name for name in imported_files(file)):
+            users.add(str(file.relative_to(ROOT)))
+    assert users == COMPARE_WITH_PAPERS
 
 
 @pytest.mark.parametrize("room", sorted(MAY_IMPORT))

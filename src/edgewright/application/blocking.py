@@ -42,7 +42,7 @@ class BlockingTrade:
 
 def choose_points(application: Application, deployment: Deployment) -> dict[str, InterruptionPoints]:
     """For each part whose wait is limited, the preemption points with the fewest live bytes that keep the limit."""
-    found: dict[str, InterruptionPoints] = {}
+    chosen: dict[str, InterruptionPoints] = {}
     for relation in deployment.preemptions:
         (high, low), asked = relation.parts, application.preempting(relation)
         if asked.wait is None:
@@ -62,23 +62,23 @@ def choose_points(application: Application, deployment: Deployment) -> dict[str,
                     else 'let it interrupt at points = "rows", or "anywhere"'
                 )
             )
-        before = found.get(low, InterruptionPoints())
-        found[low] = InterruptionPoints(before.after | kept[-1].after, before.rows | kept[-1].rows)
-    return found
+        before = chosen.get(low, InterruptionPoints())
+        chosen[low] = InterruptionPoints(before.after | kept[-1].after, before.rows | kept[-1].rows)
+    return chosen
 
 
 def blocking_front(application: Application, deployment: Deployment) -> tuple[BlockingTrade, ...]:
     """For each pair of parts in which one interrupts the other, RAM against waiting time, by descending RAM."""
-    found: list[BlockingTrade] = []
+    trades: list[BlockingTrade] = []
     for relation in deployment.preemptions:
-        found += undominated(_trades(application, deployment, relation), lambda trade: (trade.peak_bytes, trade.wait))
-    return tuple(found)
+        trades += undominated(_trades(application, deployment, relation), lambda trade: (trade.peak_bytes, trade.wait))
+    return tuple(trades)
 
 
-def undominated(found: Iterable[Choice], costs: Callable[[Choice], tuple[int, float]]) -> tuple[Choice, ...]:
+def undominated(choices: Iterable[Choice], costs: Callable[[Choice], tuple[int, float]]) -> tuple[Choice, ...]:
     """The items that no other beats in two costs: bytes, in descending order, and a share or a time."""
     best: list[Choice] = []
-    for one in sorted(found, key=costs):
+    for one in sorted(choices, key=costs):
         if not best or costs(one)[1] < costs(best[-1])[1] - 1e-9:
             best.append(one)
     return tuple(best[::-1])

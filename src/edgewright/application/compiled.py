@@ -41,7 +41,7 @@ class CompiledApplication:
 
     def to_dict(self) -> dict[str, object]:
         trial, board = self.trial, self.trial.board if self.trial else None
-        found: dict[str, object] = {
+        record: dict[str, object] = {
             "packed_bytes": self.library.weight_bytes,
             "state_bytes": self.library.state_bytes,
             "stack_bytes": self.stack_bytes,
@@ -51,7 +51,7 @@ class CompiledApplication:
             "nested_runs": trial.here.nested if trial else 0,
         }
         if board is not None:
-            found["board"] = {
+            record["board"] = {
                 "runs": board.result.runs,
                 "nested_runs": board.result.nested,
                 "ram_linked": board.ram_linked,
@@ -60,7 +60,7 @@ class CompiledApplication:
                 "emulator": board.emulator,
                 "compiler": board.compiler,
             }
-        return found
+        return record
 
     @property
     def sentence(self) -> str:

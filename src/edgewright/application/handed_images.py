@@ -10,8 +10,7 @@ from ..errors import InputError
 from ..network import Network, Shape
 from ..network.builder import unused_name
 from ..network.network import Arithmetic, Layer, check
-from ..network.operators import Op, Resize, ResizeMode, Slice
-from ..network.operators.rearrange import Coordinates, NearestMode
+from ..network.operators import Coordinates, NearestMode, Op, Resize, ResizeMode, Slice
 from ..program.deployment import RelationKind
 from .description import ApplicationFile, RelationEntry
 

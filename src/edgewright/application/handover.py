@@ -40,7 +40,7 @@ def cascade_ends(relation: RelationEntry, networks: Mapping[str, Network]) -> tu
 
 def kept_ends(file: ApplicationFile, networks: Mapping[str, Network], pipelined: Iterable[str]) -> frozenset[End]:
     """The inputs and outputs that must stay intact. Constants are not in an arena."""
-    found = set[End]()
+    ends = set[End]()
     for text in file.keep:
         name, _, end = text.partition(".")
         network = networks[name]
@@ -49,8 +49,8 @@ def kept_ends(file: ApplicationFile, networks: Mapping[str, Network], pipelined:
         groups = {"input": network.inputs, "output": network.outputs}
         groups |= {"inputs": network.inputs, "outputs": network.outputs}
         tensors = groups[end] if end in groups else (named_end(name, network, "ends", end),)
-        found |= {(name, tensor) for tensor in tensors if tensor not in network.constants}
-    return frozenset(found)
+        ends |= {(name, tensor) for tensor in tensors if tensor not in network.constants}
+    return frozenset(ends)
 
 
 def read_before(file: ApplicationFile, reader: str) -> frozenset[str]:

@@ -70,7 +70,7 @@ def run_application(application: Application, layout: JointLayout, frames: int) 
     return tuple(
         MeasuredNetwork(
             entry.name,
-            combine_rounds([found[entry.name] for found in rounds if entry.name in found]),
+            combine_rounds([measured[entry.name] for measured in rounds if entry.name in measured]),
             entry.throughput or (1 / entry.period if entry.period else None),
             running.beside(entry.name),
         )
@@ -78,9 +78,9 @@ def run_application(application: Application, layout: JointLayout, frames: int) 
     )
 
 
-def check_throughput(found: Sequence[MeasuredNetwork]) -> None:
+def check_throughput(measured: Sequence[MeasuredNetwork]) -> None:
     """Raises an error that names the first network below its required rate."""
-    for one in found:
+    for one in measured:
         if not one.is_met:
             raise Infeasible(
                 f"'{one.name}' is to run {one.wanted:g} times a second, and {one.statistics.frames_per_s:.3g} were "
@@ -137,8 +137,8 @@ class HostApplication:
             thread.start()
         for thread in threads:
             thread.join()
-        for network, name, found, expected in checks:
-            if any(failed) or not difference(network, name, found, expected).passes:
+        for network, name, computed, expected in checks:
+            if any(failed) or not difference(network, name, computed, expected).passes:
                 raise EdgewrightError(f"network '{network.name}' computes something wrong here; please report this")
         return {name: self._statistics(name, times) for name in networks}
 
@@ -177,9 +177,9 @@ class HostApplication:
             inputs, outputs = self.library.code.given(part)
             read, made = [part.inputs[x] for x in inputs], [part.outputs[x].tensor for x in outputs]
             given = [np.ascontiguousarray(values[x.network, x.tensor][x.region.slices]) for x in read]
-            found = [np.empty(network.tensors[x].shape, network.tensors[x].dtype.numpy) for x in made]
-            self.ends.append([*given, *found])
-            self.checks += [(network, x, array, values[part.owner, x]) for x, array in zip(made, found, strict=True)]
+            arrays = [np.empty(network.tensors[x].shape, network.tensors[x].dtype.numpy) for x in made]
+            self.ends.append([*given, *arrays])
+            self.checks += [(network, x, array, values[part.owner, x]) for x, array in zip(made, arrays, strict=True)]
 
 
 def _driven(library: AppLibrary, groups: Sequence[Sequence[str]]) -> AppLibrary:

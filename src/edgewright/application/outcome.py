@@ -17,9 +17,6 @@ from ..program.deployment_check import checked_deployment
 from .combinations import JointPlan
 from .description import Precision
 from .draft import Application
-from .paper.edges import paper_application
-from .paper.reduction import reduce_buffers
-from .paper.reuse import exact, naive, reuse, total
 from .quantisation import stored_bytes
 from .response_time import (
     CascadeLatency,
@@ -79,7 +76,7 @@ class AppOutcome:
 
     def to_dict(self) -> dict[str, object]:
         """The figures for `--json`."""
-        found: dict[str, object] = {
+        record: dict[str, object] = {
             "method": self.method,
             "peak_bytes": self.peak_bytes,
             "bound_bytes": self.bound_bytes,
@@ -101,23 +98,23 @@ class AppOutcome:
             **self.paper,
         }
         if self.phases:
-            found["by_parts"] = {name: list(layers) for name, layers in self.phases.items()}
+            record["by_parts"] = {name: list(layers) for name, layers in self.phases.items()}
         if self.responses:
-            found["responses"] = {
+            record["responses"] = {
                 one.task.name: {"worst_s": one.worst, "deadline_s": one.task.deadline, "blocking_s": one.blocking}
                 for one in self.responses
             }
         if self.cascades:
-            found["cascades"] = [{"networks": list(one.networks), "worst_s": one.worst} for one in self.cascades]
+            record["cascades"] = [{"networks": list(one.networks), "worst_s": one.worst} for one in self.cascades]
         if self.joint is not None:
             layout = self.joint.layout
-            found["buffers"] = [
+            record["buffers"] = [
                 {"name": b.name, "memory": layout.home(b.name), "offset": layout.at(b.name), "size": b.size}
                 for b in layout.buffers
             ]
-            found["arenas"] = dict(layout.arenas)
+            record["arenas"] = dict(layout.arenas)
             if layout.rings:
-                found["rings"] = [
+                record["rings"] = [
                     {
                         "name": ring.name,
                         "rows": ring.rows,
@@ -126,11 +123,11 @@ class AppOutcome:
                     }
                     for ring in layout.rings
                 ]
-            found["next"] = [
+            record["next"] = [
                 {"ram": ram, "payers": list(plan.payers), "slowdown": round(plan.slowdown, 4)} if plan else {"ram": ram}
                 for ram, plan in self.next
             ]
-        return found
+        return record
 
 
 def plan_application(
@@ -146,23 +143,23 @@ def plan_application(
         return outcome_of(search, placed, sum(used), following)
     there = ram if ram is not None else available_ram(application)
     if ram is not None:
-        found = search.within(ram)
+        joint = search.within(ram)
     else:
-        found = search.least
-        if there is not None and found.peak_bytes > there:
-            found = search.within(there)
-    found = replace(found, layout=proven(found.layout))
+        joint = search.least
+        if there is not None and joint.peak_bytes > there:
+            joint = search.within(there)
+    joint = replace(joint, layout=proven(joint.layout))
     check_flash(application)
-    return outcome_of(search, found, there, tuple(search.next_steps(found, steps)))
+    return outcome_of(search, joint, there, tuple(search.next_steps(joint, steps)))
 
 
 def outcome_of(
     search: JointSearch,
-    found: JointPlan,
+    joint: JointPlan,
     ram: int | None,
     following: tuple[tuple[int, JointPlan | None], ...] = (),
 ) -> AppOutcome:
-    application, layout = search.application, found.layout
+    application, layout = search.application, joint.layout
     deployment = checked_deployment(layout.deployment)  # checked before it is reported
     alone = {owner: _standalone_bytes(layout, owner) for owner in application.networks}
     responses = check_deadlines(application, deployment)
@@ -178,13 +175,13 @@ def outcome_of(
                 alone[owner],
                 sum(deployment.plans[part.name].macs for part in deployment.parts_of(owner)),
                 network.total_macs,
-                max(found.slowdowns[part.name] for part in deployment.parts_of(owner)),
+                max(joint.slowdowns[part.name] for part in deployment.parts_of(owner)),
             )
             for owner, network in application.networks.items()
         },
         layout.setters,
         ram,
-        found,
+        joint,
         following,
         (*_ring_notes(deployment), *flash_notes(application), *lateness_notes(responses)),
         responses,
@@ -213,46 +210,6 @@ def _standalone_bytes(layout: JointLayout, owner: str) -> int:
     return place_graph(layout.graph.part(own)).peak
 
 
-def paper_outcome(application: Application, ram: int | None = None, *, is_exact: bool = False) -> AppOutcome:
-    """Algorithms 8 to 10, or the least memory for the same edges and phases."""
-    there = ram if ram is not None else available_ram(application)
-    paper = paper_application(application)
-    whole = paper.edges({})
-    point, fits = reduce_buffers(paper, there)
-    reused = exact(whole, paper.meet).peak if is_exact else total(reuse(whole, paper.meet))
-    parts = exact(point.edges, paper.meet).peak if is_exact else point.memory
-    peak, edges = (reused, whole) if there is None or reused <= there else (parts, point.edges)
-    if not fits and there is not None and peak > there:
-        raise Infeasible(
-            f"does not fit: layers by parts need {text.size(peak)} of RAM at least, and {text.size(there)} are there; "
-            "leave --method out, or raise the limit"
-        )
-    check_flash(application)
-    alone = {name: [edge for edge in edges if edge.network == name] for name in application.networks}
-    sizes = {name: exact(x, paper.meet).peak if is_exact else total(reuse(x, paper.meet)) for name, x in alone.items()}
-    return AppOutcome(
-        application,
-        "exact" if is_exact else "paper",
-        peak,
-        exact(edges, paper.meet).bound,
-        sum(sizes.values()),
-        flash_bytes(application),
-        {
-            name: NetworkFigures(
-                sizes[name],
-                network.total_macs,
-                network.total_macs,
-                dict(zip(application.networks, point.slowdowns, strict=True))[name] if edges is not whole else 0.0,
-            )
-            for name, network in application.networks.items()
-        },
-        ram=there,
-        notes=flash_notes(application),
-        paper={"none_bytes": naive(whole), "reuse_bytes": reused, "parts_bytes": parts},
-        phases={name: tuple(sorted(genes)) for name, genes in point.genes.items() if genes},
-    )
-
-
 def available_ram(application: Application) -> int | None:
     """The limit in the file, or the largest memory."""
     return application.file.limits.ram or max(application.memories.values(), default=None)
@@ -277,15 +234,15 @@ def check_flash(application: Application) -> None:
 
 def flash_notes(application: Application) -> tuple[str, ...]:
     """Notes about flash. A board's flash may be too small: the plan for RAM is still useful."""
-    found = [
+    notes = [
         f"weights of '{entry.name}' are rounded to fp16 and counted so; the C library stores them as float32"
         for entry in application.file.networks
         if entry.quantise is Precision.FP16
     ]
     limit = application.board.flash_size if application.board is not None else None
     if application.file.limits.flash is None and limit is not None and flash_bytes(application) > limit:
-        found.append(too_much_flash(application, limit))
-    return tuple(found)
+        notes.append(too_much_flash(application, limit))
+    return tuple(notes)
 
 
 def too_much_flash(application: Application, limit: int) -> str:

@@ -278,7 +278,7 @@ class PartPlanner:
 
 def planners(application: Application, known: Mapping[str, PartPlanner] | None = None) -> Mapping[str, PartPlanner]:
     """A planner for every part; `known` ones of unchanged networks are reused."""
-    found: dict[str, PartPlanner] = {}
+    planners: dict[str, PartPlanner] = {}
     for part in application.deployment.parts:
-        found[part.name] = (known or {}).get(part.name) or PartPlanner(application, part, found)
-    return found
+        planners[part.name] = (known or {}).get(part.name) or PartPlanner(application, part, planners)
+    return planners

@@ -44,11 +44,11 @@ def compare_precisions(path: Path, frames: int) -> Iterator[PrecisionRow]:
     }
     for precision in Precision:
         application = assemble_application(in_precision(file, precision), folder, where)
-        found = JointSearch(application).least
-        rates = {one.name: one.statistics.frames_per_s for one in run_application(application, found.layout, frames)}
+        joint = JointSearch(application).least
+        rates = {one.name: one.statistics.frames_per_s for one in run_application(application, joint.layout, frames)}
         yield PrecisionRow(
             precision,
-            found.peak_bytes,
+            joint.peak_bytes,
             flash_bytes(application),
             rates,
             {

@@ -43,14 +43,14 @@ class RunPieces:
 
     def between(self, points: InterruptionPoints) -> tuple[float, ...]:
         """Times from each point to the next; the longest is the worst wait of a more urgent network."""
-        found, now = [], 0.0
+        times, now = [], 0.0
         for n, stage in enumerate(self.stages):
             for turn, piece in enumerate(stage):
                 now += piece
                 if n in points.after if turn == len(stage) - 1 else (n, turn) in points.rows:
-                    found.append(now)
+                    times.append(now)
                     now = 0.0
-        return (*found, now) if now else tuple(found)
+        return (*times, now) if now else tuple(times)
 
 
 def with_points(
@@ -88,10 +88,10 @@ def choices(plan: Plan, kind: PreemptionPoints, pieces: RunPieces) -> Mapping[fl
     now = [InterruptionPoints(frozenset((n,))) for n in sorted(every.after)]
     now += [InterruptionPoints(rows=frozenset((place,))) for place in sorted(every.rows)]
     spans = {point: live.spans(point) for point in now}
-    found: dict[float, InterruptionPoints] = {}
-    while now and len(found) < MOST:
+    points: dict[float, InterruptionPoints] = {}
+    while now and len(points) < MOST:
         wait, (stage, most) = _wait(pieces, now), _fullest(plan, spans, now)
-        found[wait] = _joined(now)
+        points[wait] = _joined(now)
         trials = []
         for buffer in (b.name for b in plan.buffers if b.first <= stage <= b.last):
             largest = max((_size(spans[point], buffer) for point in now), default=0)
@@ -101,7 +101,7 @@ def choices(plan: Plan, kind: PreemptionPoints, pieces: RunPieces) -> Mapping[fl
                 if rest and saved > 0:
                     trials.append(((_wait(pieces, rest), -saved), rest))
         now = min(trials, key=lambda trial: trial[0])[1] if trials else []
-    return found
+    return points
 
 
 def _joined(points: Sequence[InterruptionPoints]) -> InterruptionPoints:
@@ -139,7 +139,7 @@ def turns_needed(plan: Plan, timed: TimedPlan, piece: float = PIECE) -> Mapping[
 def with_turns(plan: Plan, needed: Mapping[str, int]) -> Plan:
     """The plan with long layers computed a few rows or channels at a time, if that changes nothing else."""
     pulled = [name for name in plan.network.inputs if plan.views[name].window]
-    found: dict[int, Stage] = {}
+    stages: dict[int, Stage] = {}
     for n, stage in enumerate(plan.program.stages):
         schedule, parts = stage.schedule, needed[stage.schedule.layers[-1]]
         shape = plan.network.tensors[plan.network.by_name[schedule.layers[-1]].output].shape
@@ -151,8 +151,8 @@ def with_turns(plan: Plan, needed: Mapping[str, int]) -> Plan:
         schedule = replace(schedule, splits=(split,))
         is_summed = FusedLayers(plan.network, schedule, plan.free).partial
         if not is_summed and next(problems(plan.network, schedule, plan.free, pulled), None) is None:
-            found[n] = replace(stage, schedule=schedule)
-    return _with_sound(plan, found)
+            stages[n] = replace(stage, schedule=schedule)
+    return _with_sound(plan, stages)
 
 
 def _split(shape: Shape, sweep: Sweep, parts: int) -> Split:

@@ -211,9 +211,9 @@ def check_deadlines(application: Application, deployment: Deployment) -> tuple[W
     return responses(tasks_of(application, deployment))
 
 
-def lateness_notes(found: Sequence[WorstResponse]) -> Iterator[str]:
+def lateness_notes(responses: Sequence[WorstResponse]) -> Iterator[str]:
     """A note for each network that may be late; only certain misses are errors."""
-    for one in found:
+    for one in responses:
         if not one.is_met:
             ends = "it may never end" if one.worst is None else f"it ends after {text.duration(one.worst)} at worst"
             yield (

@@ -78,14 +78,14 @@ class JointSearch:
     @cached_property
     def least(self) -> JointPlan:
         """The least arena without extra MACs, each network as fast as that allows."""
-        found, rows = self.as_given, self._in_rows(lambda search: search.as_given)
+        best, rows = self.as_given, self._in_rows(lambda search: search.as_given)
         for _ in range(2):  # with little memory, or else quickly
-            if rows is None or self.by_rows is None or rows.peak_bytes >= found.peak_bytes:
+            if rows is None or self.by_rows is None or rows.peak_bytes >= best.peak_bytes:
                 break
-            if all(slow <= found.pace_of(name) + KEPT for name, slow in rows.slowdowns.items()):
+            if all(slow <= best.pace_of(name) + KEPT for name, slow in rows.slowdowns.items()):
                 return rows
             rows = self.by_rows.combinations.laid_out(rows.layout.problem.plans, is_hasty=True)
-        return found
+        return best
 
     @cached_property
     def as_given(self) -> JointPlan:
@@ -95,8 +95,8 @@ class JointSearch:
     @cached_property
     def smallest(self) -> JointPlan:
         """The least arena at any cost."""
-        found, rows = self._smallest_as_given, self._in_rows(lambda search: search.smallest)
-        return found if rows is None or rows.peak_bytes >= found.peak_bytes else rows
+        best, rows = self._smallest_as_given, self._in_rows(lambda search: search.smallest)
+        return best if rows is None or rows.peak_bytes >= best.peak_bytes else rows
 
     @cached_property
     def _smallest_as_given(self) -> JointPlan:
@@ -129,8 +129,8 @@ class JointSearch:
         low, high = max(smallest, max(memories.values())), min(most, self.least.peak_bytes)
         for step in range(1, STEPS + 1):
             try:
-                found = self.within(round(high * (low / high) ** (step / STEPS)))
-                return replace(found, layout=in_memories(found.layout, memories))
+                joint = self.within(round(high * (low / high) ** (step / STEPS)))
+                return replace(joint, layout=in_memories(joint.layout, memories))
             except Infeasible:
                 continue
         listed = ", ".join(f"{name} ({text.size(size)})" for name, size in memories.items())
@@ -141,15 +141,15 @@ class JointSearch:
 
     def front(self) -> tuple[JointPlan, ...]:
         """RAM against slow-down, by descending RAM."""
-        found = [self.within(UNLIMITED)]
-        high, low = found[0].peak_bytes, self.smallest.peak_bytes
+        plans = [self.within(UNLIMITED)]
+        high, low = plans[0].peak_bytes, self.smallest.peak_bytes
         budgets = [round(low * (high / max(1, low)) ** (n / STEPS)) for n in range(STEPS - 1, -1, -1)]
         for ram in budgets:
             try:
-                found.append(self.within(ram))
+                plans.append(self.within(ram))
             except Infeasible:
                 continue
-        return undominated([*found, self.least, self.smallest], lambda plan: (plan.peak_bytes, plan.slowdown))
+        return undominated([*plans, self.least, self.smallest], lambda plan: (plan.peak_bytes, plan.slowdown))
 
     def blocking_front(self) -> tuple[BlockingTrade, ...]:
         """RAM against the worst wait, if networks interrupt others and a board says how fast they are."""
@@ -162,10 +162,10 @@ class JointSearch:
         plans = layout.problem.plans
         return JointPlan(layout, {name: one.slowdown(plans[name]) for name, one in self.planners.items()})
 
-    def next_steps(self, found: JointPlan, most: int = 2) -> Iterator[tuple[int, JointPlan | None]]:
+    def next_steps(self, joint: JointPlan, most: int = 2) -> Iterator[tuple[int, JointPlan | None]]:
         """The cost of each further KiB: the budget, and the plan within it, or None."""
         for step in range(1, most + 1):
-            ram = found.peak_bytes - step * KIB
+            ram = joint.peak_bytes - step * KIB
             yield ram, (plan := self._fitting(ram))
             if plan is None:
                 return

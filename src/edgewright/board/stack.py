@@ -70,7 +70,7 @@ class _Program:
     @cached_property
     def ends(self) -> Mapping[int, int]:
         """The end of each function: from its symbol, or the start of the next one."""
-        found = {}
+        ends = {}
         for section in self.elf.sections:
             if not section.is_code:
                 continue
@@ -80,8 +80,8 @@ class _Program:
                 if section.address <= start < end:
                     sizes[start] = max(size, sizes.get(start, 0))
             for start, following in pairwise((*sorted(sizes), end)):
-                found[start] = start + sizes[start] if sizes[start] else following
-        return found
+                ends[start] = start + sizes[start] if sizes[start] else following
+        return ends
 
     @cached_property
     def functions(self) -> Mapping[int, _Function]:
@@ -104,10 +104,10 @@ class _Program:
         sweep = _Sweep(start, end)
         for _ in range(4):
             before = dict(sweep.depths)
-            sweep.found = _Function()
+            sweep.function = _Function()
             self._sweep(sweep)
             if sweep.depths == before:
-                return sweep.found
+                return sweep.function
         return _Function(own=None)
 
     def _sweep(self, sweep: _Sweep) -> None:
@@ -128,7 +128,7 @@ class _Program:
             may_skip, skipped = skipped > 0, max(skipped - 1, step.conditional)
             push = sweep.push(step)
             if push is None:
-                sweep.found.own = None
+                sweep.function.own = None
                 return
             deeper = max(depth, depth + push)
             deepest = max(deepest, deeper)
@@ -140,8 +140,8 @@ class _Program:
             if step.flow is ControlFlow.CALL and at >= sweep.end:
                 is_reached = False  # it does not return
         if is_reached and sweep.end in self.ends:
-            sweep.found.call(sweep.end, depth)  # falls through into the next function
-        sweep.found.own = deepest
+            sweep.function.call(sweep.end, depth)  # falls through into the next function
+        sweep.function.own = deepest
 
     def _note(self, sweep: _Sweep, step: Instruction, depth: int) -> None:
         target = sweep.target(step)
@@ -152,11 +152,11 @@ class _Program:
         ):
             sweep.depths[target] = max(depth, sweep.depths.get(target, 0))
         elif step.flow in (ControlFlow.BRANCH, ControlFlow.JUMP, ControlFlow.CALL) and target is not None:
-            sweep.found.call(self._function(target), depth)
+            sweep.function.call(self._function(target), depth)
         elif step.flow is ControlFlow.CALL:
-            sweep.found.point(depth)
+            sweep.function.point(depth)
         elif step.flow is ControlFlow.JUMP and not depth and sweep.may_leave(step):
-            sweep.found.jumps = True
+            sweep.function.jumps = True
 
     def _function(self, address: int) -> int:
         """The function that contains an address."""
@@ -176,7 +176,7 @@ class _Sweep:
     registers: dict[int, tuple[int, int]] = field(default_factory=dict)  # known values, and when they were set
     popped: dict[int, int] = field(default_factory=dict)  # registers, and when they were popped
     count: int = 0
-    found: _Function = field(default_factory=_Function)
+    function: _Function = field(default_factory=_Function)
 
     def push(self, step: Instruction) -> int | None:
         """Bytes by which the stack pointer falls; None if unknown."""
@@ -185,7 +185,7 @@ class _Sweep:
             base = self.registers.get(step.adds_to, (0, 0))[0] if step.adds_to is not None else 0
             value = (base + step.value) & 0xFFFFFFFF
             self.registers[step.sets] = value, self.count
-            self.found.constants.add(value)
+            self.function.constants.add(value)
         if step.pops:
             self.popped.update({register: self.count for register in range(16) if step.pops >> register & 1})
         if step.push_by is None:
@@ -224,29 +224,29 @@ class _CallChains:
         if address not in self.program.functions:
             return None
         if address not in self.known:
-            found = self._depth(address, above)
+            depth = self._depth(address, above)
             if any(self.program.functions[name].has_pointers for name in self._reachable(address)):
-                return found  # depends on the active functions
-            self.known[address] = found
+                return depth  # depends on the active functions
+            self.known[address] = depth
         return self.known[address]
 
     def _depth(self, address: int, above: tuple[int, ...]) -> int | None:
         function = self.program.functions[address]
         if function.own is None:
             return None
-        found = [function.own]
+        depths = [function.own]
         onwards = (*above, address)
         for callee, at in function.calls.items():
             below = self.depth(callee, onwards)
             if below is None:
                 return None
-            found.append(at + below)
+            depths.append(at + below)
         if function.has_pointers:
             below = self._by_pointer(address, onwards)
             if below is None:
                 return None
-            found.append((function.by_pointer or 0) + below)
-        return max(found)
+            depths.append((function.by_pointer or 0) + below)
+        return max(depths)
 
     def _by_pointer(self, address: int, above: tuple[int, ...]) -> int | None:
         """The depth of the deepest function whose address is taken and that reaches no active function."""
@@ -262,11 +262,11 @@ class _CallChains:
     def _reachable(self, address: int) -> set[int]:
         """The function and all that it calls by name."""
         if address not in self.reached:
-            found, rest = {address}, [address]
+            reachable, rest = {address}, [address]
             while rest:
-                new = {callee for callee in self.program.functions[rest.pop()].calls if callee not in found}
+                new = {callee for callee in self.program.functions[rest.pop()].calls if callee not in reachable}
                 new &= self.program.functions.keys()
-                found |= new
+                reachable |= new
                 rest += new
-            self.reached[address] = found & self.program.functions.keys()
+            self.reached[address] = reachable & self.program.functions.keys()
         return self.reached[address]

@@ -116,9 +116,9 @@ def toolchain(target: Target, zig: bool | None = None) -> Toolchain:
 
 def shared_toolchain(target: Target) -> Toolchain:
     """The compiler for shared objects: on Linux for Arm they use glibc, as Python there does."""
-    found = toolchain(target)
-    flags = tuple(SHARED_TRIPLE if flag == _STATIC_TRIPLE else flag for flag in found.flags)
-    return replace(found, flags=flags)
+    shared = toolchain(target)
+    flags = tuple(SHARED_TRIPLE if flag == _STATIC_TRIPLE else flag for flag in shared.flags)
+    return replace(shared, flags=flags)
 
 
 def builds_with_zig(target: Target) -> bool:

@@ -175,10 +175,10 @@ def _counter(core: _EmulatedCore, now: int, stamps: list[int], clock: int) -> Ca
             if clock:
                 uc.mem_write(clock + FPGAIO_SECONDS, struct.pack("<I", total >> 32))
                 uc.mem_write(clock + FPGAIO_COUNTER, struct.pack("<I", total & 0xFFFF_FFFF))
-        found = lengths.get((address, size))
-        if found is None:
-            found = lengths[address, size] = instructions_in(bytes(uc.mem_read(address, size)), core.thumb)
-        total += found
+        length = lengths.get((address, size))
+        if length is None:
+            length = lengths[address, size] = instructions_in(bytes(uc.mem_read(address, size)), core.thumb)
+        total += length
 
     return count
 

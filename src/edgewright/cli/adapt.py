@@ -103,29 +103,38 @@ def adapt(options: AdaptOptions) -> None:
         simulate_environment(options.application, options.environment, options.timeline, options.as_json)
         return
     with working("reading the networks"):
-        found = load_adaptive(options.application)
+        application = load_adaptive(options.application)
         if options.policy is not None:
-            found = with_policy(found, SwitchPolicy(options.policy))
+            application = with_policy(application, SwitchPolicy(options.policy))
     if options.page is not None:
         with working("laying scenarios out for each policy"):
-            write_atomic(options.page, adaptive_page(delay_outcome(found)))
+            write_atomic(options.page, adaptive_page(delay_outcome(application)))
     if options.asked_front:
-        _front(found, options.as_json)
+        _front(application, options.as_json)
     elif options.asked_delays:
-        _delays(found, None if options.policy is None else SwitchPolicy(options.policy), options.share, options.as_json)
+        _delays(
+            application,
+            None if options.policy is None else SwitchPolicy(options.policy),
+            options.share,
+            options.as_json,
+        )
     elif options.is_run:
-        _run(found, options.frames, options.requests, options.as_json)
+        _run(application, options.frames, options.requests, options.as_json)
     elif options.compiles:
-        _compile(found, options.output or Path(found.file.name), options.force, options.verify, options.as_json)
+        _compile(
+            application, options.output or Path(application.file.name), options.force, options.verify, options.as_json
+        )
     else:  # the page includes the tables of the paper's model
-        _paper(found, options.share, options.request_at, options.as_json)
+        _paper(application, options.share, options.request_at, options.as_json)
     if not options.as_json:
         print_written([options.page])
 
 
-def _paper(found: AdaptiveApplication, share: tuple[LayerAttribute, ...] | None, at: float, as_json: bool) -> None:
+def _paper(
+    application: AdaptiveApplication, share: tuple[LayerAttribute, ...] | None, at: float, as_json: bool
+) -> None:
     with working("planning all scenarios"):
-        outcome = adapt_outcome(found, share, at)
+        outcome = adapt_outcome(application, share, at)
     if as_json:
         print_json(outcome.to_dict())
         return
@@ -140,9 +149,9 @@ def _paper(found: AdaptiveApplication, share: tuple[LayerAttribute, ...] | None,
     print_notes(outcome.notes)
 
 
-def _front(found: AdaptiveApplication, as_json: bool) -> None:
+def _front(application: AdaptiveApplication, as_json: bool) -> None:
     with working("laying scenarios out for one limit after the other"):
-        outcome = FrontOutcome(SwitchingApplication(found, found.file.adapt.policy))
+        outcome = FrontOutcome(SwitchingApplication(application, application.file.adapt.policy))
         data = outcome.to_dict()
     if as_json:
         print_json(data)
@@ -152,21 +161,24 @@ def _front(found: AdaptiveApplication, as_json: bool) -> None:
 
 
 def _delays(
-    found: AdaptiveApplication, policy: SwitchPolicy | None, share: tuple[LayerAttribute, ...] | None, as_json: bool
+    application: AdaptiveApplication,
+    policy: SwitchPolicy | None,
+    share: tuple[LayerAttribute, ...] | None,
+    as_json: bool,
 ) -> None:
     with working("laying scenarios out for each policy"):
-        outcome = delay_outcome(found, None if policy is None else [policy], share)
+        outcome = delay_outcome(application, None if policy is None else [policy], share)
     if as_json:
         print_json(outcome.to_dict())
         return
     console.print(delays_table(outcome))
     console.print(paper_delays_table(outcome))
     console.print(outcome.judged, soft_wrap=True)
-    print_notes([*(f"{one.value} {why}" for one, why in outcome.left_out.items()), *found.notes])
+    print_notes([*(f"{one.value} {why}" for one, why in outcome.left_out.items()), *application.notes])
 
 
-def _run(found: AdaptiveApplication, frames: int | None, address: str | None, as_json: bool) -> None:
-    here = on_this_machine(found)
+def _run(application: AdaptiveApplication, frames: int | None, address: str | None, as_json: bool) -> None:
+    here = on_this_machine(application)
     switching = SwitchingApplication(here, here.file.adapt.policy)
     source: Requests
     if address is not None:
@@ -194,16 +206,16 @@ def _run(found: AdaptiveApplication, frames: int | None, address: str | None, as
     outcome.demand_right()
 
 
-def _compile(found: AdaptiveApplication, folder: Path, force: bool, verify: bool, as_json: bool) -> None:
+def _compile(application: AdaptiveApplication, folder: Path, force: bool, verify: bool, as_json: bool) -> None:
     check_folder(folder, force)
     with working("compiling and running all scenarios"):
-        compiled = compile_switching(SwitchingApplication(found, found.file.adapt.policy), verify)
-    about = {"edgewright": version("edgewright"), "name": found.file.name, "target": found.target.name}
+        compiled = compile_switching(SwitchingApplication(application, application.file.adapt.policy), verify)
+    about = {"edgewright": version("edgewright"), "name": application.file.name, "target": application.target.name}
     write_folder(folder, compiled.files, about, force)
     if as_json:
         print_json({**compiled.to_dict(), "output": str(folder)})
         return
     console.print(switching_library_table(compiled))
-    print_notes(found.notes)
+    print_notes(application.notes)
     print_written([folder])
     console.print(shown(compiled.sentence), style="green" if verify else "yellow", soft_wrap=True)

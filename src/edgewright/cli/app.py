@@ -17,7 +17,8 @@ from ..application.combinations import JointPlan
 from ..application.compiled import CompiledApplication, compile_outcome
 from ..application.draft import Application, load_application
 from ..application.host_run import MeasuredNetwork, check_throughput, run_application
-from ..application.outcome import AppOutcome, available_ram, outcome_of, paper_outcome, plan_application
+from ..application.outcome import AppOutcome, available_ram, outcome_of, plan_application
+from ..application.paper.outcome import paper_outcome
 from ..application.plan_file import load_application_plan, save_application_plan
 from ..application.precisions import compare_precisions
 from ..application.search import JointSearch
@@ -79,22 +80,22 @@ def app(options: AppOptions) -> None:
         _precisions(options.application, options.frames, options.as_json)
         return
     with working("reading the networks"):
-        found = load_application(options.application, options.pull_input)
-    folder = options.output or Path(found.file.name)
+        application = load_application(options.application, options.pull_input)
+    folder = options.output or Path(application.file.name)
     if options.compiles:
         check_folder(folder, options.force)
     if options.asked_front:
-        _front(found, options.as_json)
+        _front(application, options.as_json)
         return
-    search = JointSearch(found)
+    search = JointSearch(application)
     with working("planning all networks"), interrupted_with(search):
         if options.plan is not None:
-            layout = load_application_plan(found, options.plan)
-            outcome = outcome_of(search, search.of_layout(layout), available_ram(found))
+            layout = load_application_plan(application, options.plan)
+            outcome = outcome_of(search, search.of_layout(layout), available_ram(application))
         elif options.method == "joint":
-            outcome = plan_application(found, options.ram, search=search)
+            outcome = plan_application(application, options.ram, search=search)
         else:
-            outcome = paper_outcome(found, options.ram, is_exact=options.method == "exact")
+            outcome = paper_outcome(application, options.ram, is_exact=options.method == "exact")
     if options.output is not None and not options.compiles and outcome.joint is not None:
         save_application_plan(outcome.joint.layout, options.output)
     if options.page is not None:
@@ -103,7 +104,7 @@ def app(options: AppOptions) -> None:
     measured = _measured(outcome, options.frames) if options.is_run else ()
     compiled = _compiled(outcome, options.verify) if options.compiles else None
     if compiled is not None:
-        about = {"edgewright": version("edgewright"), "name": found.file.name, "target": found.target.name}
+        about = {"edgewright": version("edgewright"), "name": application.file.name, "target": application.target.name}
         write_folder(folder, compiled.files, about, options.force)
     if options.as_json:
         more = {**compiled.to_dict(), "output": str(folder)} if compiled else {}

@@ -56,12 +56,12 @@ class Comparison:
         if wanted is None:
             wanted = self._truth.run(frame)
             self._known = [*self._known[1 - SAMPLES :], (frame, wanted)]
-        found = compare(self.network, result, wanted)
+        difference = compare(self.network, result, wanted)
         if self.slack:
-            allowed = found.allowed + self.slack * float(np.abs(wanted[found.output]).max(initial=0))
-            found = replace(found, allowed=allowed, passes=found.largest <= allowed)
-        if self.worst is None or badness(found) > badness(self.worst):
-            self.worst = found
+            allowed = difference.allowed + self.slack * float(np.abs(wanted[difference.output]).max(initial=0))
+            difference = replace(difference, allowed=allowed, passes=difference.largest <= allowed)
+        if self.worst is None or badness(difference) > badness(self.worst):
+            self.worst = difference
 
 
 @dataclass

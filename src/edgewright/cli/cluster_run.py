@@ -176,9 +176,9 @@ def _emulate(network: Network, model: Path, cluster: Cluster, strategy: str, as_
             plan = preparation.whole(planned)
         frame = random_inputs(network)
         with working("running a frame under QEMU"):
-            found = emulated_outputs(plan, planned.deployment, cluster, preparation.builder, frame)
+            outputs = emulated_outputs(plan, planned.deployment, cluster, preparation.builder, frame)
         truth = judge(model, network, Options())
-        worst = compare(network, found, truth.run(frame))
+        worst = compare(network, outputs, truth.run(frame))
     board = cluster.devices[0].board
     if as_json:
         print_json({"board": board, "frames": 1, "reference": truth.name, **difference_to_dict(worst)})

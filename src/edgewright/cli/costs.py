@@ -96,9 +96,9 @@ def estimated(plan: Plan, core: str | None) -> Estimate | None:
     return estimate(plan, core, zig=builds_with_zig(TARGETS[core])) if core in modelled() else None
 
 
-def estimate_words(found: Estimate, core: str, whole: Estimate | None) -> str:
+def estimate_words(cost: Estimate, core: str, whole: Estimate | None) -> str:
     """The estimate and its error, relative to whole layers if these are known."""
-    more = f", {found.instructions / whole.instructions - 1:+.1%} against whole layers" if whole else ""
-    guessed = f"; {text.plural(len(found.guessed), 'layer')} of a kind never counted" if found.guessed else ""
-    near = f"of plans that {_COMPILERS[found.compiler]} built nine in ten were within {found.error.total:.0%}"
+    more = f", {cost.instructions / whole.instructions - 1:+.1%} against whole layers" if whole else ""
+    guessed = f"; {text.plural(len(cost.guessed), 'layer')} of a kind never counted" if cost.guessed else ""
+    near = f"of plans that {_COMPILERS[cost.compiler]} built nine in ten were within {cost.error.total:.0%}"
     return f"estimated for {core}{more}; {near}{guessed}"

@@ -79,34 +79,34 @@ def csdf(options: CsdfOptions) -> None:
     wants_front = options.asked_front or options.plot is not None
     if wants_front:
         _check_times(about.graph)
-    found = _analysed(about.graph, weight, options.limit) if options.asked or options.page or options.gantt else None
-    is_stuck = found is not None and not found.is_live
+    analysis = _analysed(about.graph, weight, options.limit) if options.asked or options.page or options.gantt else None
+    is_stuck = analysis is not None and not analysis.is_live
     front = _front(about.graph, weight, options.limit) if wants_front and not is_stuck else None
     files: dict[Path, str | bytes] = {}
 
     @cache
     def drawn() -> tuple[Firing, ...]:
-        assert found is not None
-        return _firings(found, options.iterations)
+        assert analysis is not None
+        return _firings(analysis, options.iterations)
 
     if options.sdf3_file:
         files[options.sdf3_file] = sdf3(about.graph)
     if options.dot_file:
         files[options.dot_file] = dot(about.graph)
-    if options.gantt and found and found.is_live:
-        files[options.gantt] = _gantt(found, drawn(), about.unit)
+    if options.gantt and analysis and analysis.is_live:
+        files[options.gantt] = _gantt(analysis, drawn(), about.unit)
     if options.plot and front:
         files[options.plot] = pareto_svg(front, weight, unit=about.unit)
-    if options.page and found:
-        files[options.page] = _page(found, drawn, front, about.unit)
+    if options.page and analysis:
+        files[options.page] = _page(analysis, drawn, front, about.unit)
     write_together(files)
-    results = _Results(about, weight, found if options.asked else None, front if options.asked_front else None)
+    results = _Results(about, weight, analysis if options.asked else None, front if options.asked_front else None)
     if options.as_json:
         results.print_json()
     else:
         results.print_tables(files)
-    if found and found.trouble:
-        raise ModelError(found.trouble)
+    if analysis and analysis.trouble:
+        raise ModelError(analysis.trouble)
 
 
 @dataclass(frozen=True)
@@ -115,42 +115,42 @@ class _Results:
 
     about: Subject
     weight: Weight
-    found: GraphAnalysis | None
+    analysis: GraphAnalysis | None
     front: Pareto | None
 
     def print_json(self) -> None:
-        if self.found is None and self.front is None:
+        if self.analysis is None and self.front is None:
             print_json(_graph_json(self.about.graph))
             return
         points = front_to_list(self.front, self.weight) if self.front else None
-        if self.found is None:
+        if self.analysis is None:
             print_json(points)
         else:
             more = {} if self.front is None else {"pareto": points, "pareto_complete": self.front.complete}
-            print_json({**analysis_to_dict(self.found), "time_unit": self.about.unit or None, **more})
+            print_json({**analysis_to_dict(self.analysis), "time_unit": self.about.unit or None, **more})
         if self.front and not self.front.complete:
             click.echo(front_line(self.front, self.weight), err=True)
 
     def print_tables(self, written: Iterable[Path]) -> None:
-        graph, unit, found = self.about.graph, self.about.unit, self.found
-        if found is not None and not found.is_live:
+        graph, unit, analysis = self.about.graph, self.about.unit, self.analysis
+        if analysis is not None and not analysis.is_live:
             return
         wrong = mismatch(graph)
         firings = {} if wrong else repetitions(graph)
-        if found is not None or self.front is None:
+        if analysis is not None or self.front is None:
             console.print(actors_table(graph, firings, unit))
-            sizes = found.buffers.capacities if found and found.buffers else None
+            sizes = analysis.buffers.capacities if analysis and analysis.buffers else None
             console.print(channels_table(graph, sizes))
         console.print(graph_line(graph, firings))
         if wrong:
             console.print(shown(wrong), style="yellow")
-        if found is not None:
-            console.print(findings_table(found, unit))
+        if analysis is not None:
+            console.print(findings_table(analysis, unit))
         if self.front is not None:
             if self.front.points:
                 console.print(front_table(self.front, unit))
             console.print(front_line(self.front, self.weight), style="green" if self.front.complete else "yellow")
-        print_notes((*self._unit_note(), *self.about.notes, *(found.notes if found else ())))
+        print_notes((*self._unit_note(), *self.about.notes, *(analysis.notes if analysis else ())))
         print_written(written)
 
     def _unit_note(self) -> Iterator[str]:
@@ -186,12 +186,12 @@ def _effort(limit: float | None, usual: int) -> int:
     return usual if limit is None or isnan(limit) else int(limit * PER_SECOND)
 
 
-def _firings(found: GraphAnalysis, iterations: int) -> tuple[Firing, ...]:
+def _firings(analysis: GraphAnalysis, iterations: int) -> tuple[Firing, ...]:
     """The first firings within the smallest buffers; in graphs without times each firing takes one step."""
-    if found.buffers is None:
-        raise Unsupported(f"no firings to draw: {'; '.join(found.notes)}")
+    if analysis.buffers is None:
+        raise Unsupported(f"no firings to draw: {'; '.join(analysis.notes)}")
     with working("running the graph"):
-        return first_firings(_timed(found.graph), found.buffers.capacities, iterations)
+        return first_firings(_timed(analysis.graph), analysis.buffers.capacities, iterations)
 
 
 def _timed(graph: Graph) -> Graph:
@@ -201,15 +201,15 @@ def _timed(graph: Graph) -> Graph:
     return replace(graph, actors=tuple(actors))
 
 
-def _gantt(found: GraphAnalysis, firings: tuple[Firing, ...], unit: str) -> str:
-    return gantt_svg(found.graph, firings, found.repetitions, unit=unit if found.graph.has_times else "steps")
+def _gantt(analysis: GraphAnalysis, firings: tuple[Firing, ...], unit: str) -> str:
+    return gantt_svg(analysis.graph, firings, analysis.repetitions, unit=unit if analysis.graph.has_times else "steps")
 
 
-def _page(found: GraphAnalysis, drawn: Callable[[], tuple[Firing, ...]], front: Pareto | None, unit: str) -> str:
+def _page(analysis: GraphAnalysis, drawn: Callable[[], tuple[Firing, ...]], front: Pareto | None, unit: str) -> str:
     firings: tuple[Firing, ...] = ()
-    if found.is_live:
+    if analysis.is_live:
         try:
             firings = drawn()
         except EdgewrightError as error:  # write the page without this picture
-            found = replace(found, notes=(*found.notes, str(error)))
-    return dataflow_page(found, firings=firings, front=front, unit=unit)
+            analysis = replace(analysis, notes=(*analysis.notes, str(error)))
+    return dataflow_page(analysis, firings=firings, front=front, unit=unit)

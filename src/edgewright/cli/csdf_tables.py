@@ -120,28 +120,28 @@ def graph_line(graph: Graph, firings: Mapping[str, int]) -> str:
     return f"{kind}: {actors}, {channels}{fires}"
 
 
-def findings_table(found: GraphAnalysis, unit: str) -> Table:
+def findings_table(analysis: GraphAnalysis, unit: str) -> Table:
     """One line for each result of the analysis."""
     unit = unit or "units of time"
     grid = facts()
     grid.add_column(no_wrap=True)
     grid.add_column(justify="right", no_wrap=True)
     grid.add_column(overflow="fold")
-    grid.add_row("consistent", "yes", f"{text.plural(sum(found.repetitions.values()), 'firing')} per iteration")
+    grid.add_row("consistent", "yes", f"{text.plural(sum(analysis.repetitions.values()), 'firing')} per iteration")
     grid.add_row("live", "yes", "every actor can fire for ever")
     free = f"{unit} per iteration, with channels of any size"
-    _add_time(grid, "period", found.period, free if found.period else "nothing limits how often actors fire")
-    _add_latency(grid, "latency", found.latency, unit)
-    if found.buffers:
-        least = found.buffers
+    _add_time(grid, "period", analysis.period, free if analysis.period else "nothing limits how often actors fire")
+    _add_latency(grid, "latency", analysis.latency, unit)
+    if analysis.buffers:
+        least = analysis.buffers
         _add_size(grid, "minimum buffers", least, "the sum of all capacities")
-        which = "the fastest of all such buffers" if found.is_fastest else "others of this total may be faster"
-        _add_time(grid, "period there", found.period_at_minimum, f"{unit} per iteration; {which}")
-        _add_latency(grid, "latency there", found.latency_at_minimum, unit)
-    if found.peak:
-        _add_size(grid, "peak occupancy", found.peak, "held at once, in one memory for all channels")
-    if found.buffers:
-        schedule = text.printable(schedule_text(found.buffers.schedule))
+        which = "the fastest of all such buffers" if analysis.is_fastest else "others of this total may be faster"
+        _add_time(grid, "period there", analysis.period_at_minimum, f"{unit} per iteration; {which}")
+        _add_latency(grid, "latency there", analysis.latency_at_minimum, unit)
+    if analysis.peak:
+        _add_size(grid, "peak occupancy", analysis.peak, "held at once, in one memory for all channels")
+    if analysis.buffers:
+        schedule = text.printable(schedule_text(analysis.buffers.schedule))
         cut = schedule if len(schedule) <= LONGEST else f"{schedule[:LONGEST].rsplit(' ', 1)[0]} … --json has all"
         grid.add_row("schedule", "", shown(cut))
     return grid
@@ -152,18 +152,18 @@ def _add_time(grid: Table, label: str, time: Fraction | None, what: str) -> None
         grid.add_row(label, exact(time), what)
 
 
-def _add_latency(grid: Table, label: str, found: Latency | None, unit: str) -> None:
-    if found is not None:
-        steady = f"; later up to {exact(found.steady)}" if found.steady is not None else ""
-        grid.add_row(label, exact(found.first), f"{unit} from the first firing to the last{steady}")
+def _add_latency(grid: Table, label: str, latency: Latency | None, unit: str) -> None:
+    if latency is not None:
+        steady = f"; later up to {exact(latency.steady)}" if latency.steady is not None else ""
+        grid.add_row(label, exact(latency.first), f"{unit} from the first firing to the last{steady}")
 
 
-def _add_size(grid: Table, label: str, found: Buffers | Peak, what: str) -> None:
+def _add_size(grid: Table, label: str, buffers: Buffers | Peak, what: str) -> None:
     """Adds the size in bytes and in tokens; the minimised one comes first."""
-    tokens, size = text.plural(found.tokens, "token"), text.size(found.size_bytes)
-    main, other = (size, tokens) if found.weight == "bytes" else (tokens, size)
-    bound = text.size(found.bound) if found.weight == "bytes" else text.plural(found.bound, "token")
-    proof = "proven least" if found.is_optimal else f"no less than {bound} is possible"
+    tokens, size = text.plural(buffers.tokens, "token"), text.size(buffers.size_bytes)
+    main, other = (size, tokens) if buffers.weight == "bytes" else (tokens, size)
+    bound = text.size(buffers.bound) if buffers.weight == "bytes" else text.plural(buffers.bound, "token")
+    proof = "proven least" if buffers.is_optimal else f"no less than {bound} is possible"
     grid.add_row(label, main, f"{other}; {what}; {proof}")
 
 

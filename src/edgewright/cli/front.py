@@ -45,7 +45,7 @@ def show_front(
     `command` compiles the model; each point completes it with its own plan file.
     """
     with working(f"searching {network.name}"):
-        found = front(
+        points = front(
             network,
             board,
             alignment=asked.alignment,
@@ -53,26 +53,26 @@ def show_front(
             max_overhead=asked.max_overhead,
             target=core,
         )
-    paths = [point_path(output, plan.peak_bytes) for plan in found.plans] if output else []
+    paths = [point_path(output, plan.peak_bytes) for plan in points.plans] if output else []
     commands = [f"{command} --plan {quote(str(path))}" for path in paths] or [
-        f"{command} {limits(plan)}" for plan in found.plans
+        f"{command} {limits(plan)}" for plan in points.plans
     ]
     files: dict[Path, str | bytes] = {
-        path: plan_text(plan) for path, plan in zip(paths, found.plans, strict=bool(paths))
+        path: plan_text(plan) for path, plan in zip(paths, points.plans, strict=bool(paths))
     }
     if page:
-        estimates = [estimate for plan in found.plans if (estimate := estimated(plan, core))]
-        runs = zip(found.plans, estimates, strict=bool(estimates))
+        estimates = [estimate for plan in points.plans if (estimate := estimated(plan, core))]
+        runs = zip(points.plans, estimates, strict=bool(estimates))
         times = [time for plan, estimate in runs if (time := run_time(plan, estimate, board))]
-        files[page] = front_page(found.plans, plain=found.plain, commands=commands, estimates=estimates, times=times)
+        files[page] = front_page(points.plans, plain=points.plain, commands=commands, estimates=estimates, times=times)
     write_together(files)
     if as_json:
-        print_json([[plan.peak_bytes, plan.macs] for plan in found.plans])
+        print_json([[plan.peak_bytes, plan.macs] for plan in points.plans])
     else:
-        console.print(_table(found, board, core, paths))
+        console.print(_table(points, board, core, paths))
         print_written([page])
         console.print(f"compile a point:  {shown(commands[-1])}", style="dim", soft_wrap=True)
-    least = found.plans[-1]
+    least = points.plans[-1]
     verdict = fit(least, board)
     if not verdict.fits:
         raise Infeasible(refusal(least, verdict, critical_buffers(least)))
@@ -89,20 +89,20 @@ def point_path(output: Path, peak: int) -> Path:
     return output.with_name(f"{output.stem}-{peak}{output.suffix or '.json'}")
 
 
-def _table(found: Front, board: Board | None, core: str | None, paths: Sequence[Path]) -> Table:
+def _table(points: Front, board: Board | None, core: str | None, paths: Sequence[Path]) -> Table:
     ends = (*((f"on {board.name}",) if board else ()), *(("plan",) if paths else ()))
-    title = f"{shown(found.plain.network.name)}: RAM against work"
-    costs = [estimated(plan, core) for plan in (found.plain, *found.plans)]
-    times = [run_time(plan, cost, board) for plan, cost in zip((found.plain, *found.plans), costs, strict=True)]
+    title = f"{shown(points.plain.network.name)}: RAM against work"
+    costs = [estimated(plan, core) for plan in (points.plain, *points.plans)]
+    times = [run_time(plan, cost, board) for plan, cost in zip((points.plain, *points.plans), costs, strict=True)]
     if any(times):
         ends = (f">time, ± {ERROR:.0%}", *ends)
     made = table(title, ">peak RAM", ">of plain", ">MACs", ">extra", "stages", ">instructions", *ends)
-    files = ["plain", *map(str, paths)] if paths else [""] * (1 + len(found.plans))
-    rows = zip(files, (found.plain, *found.plans), costs, times, strict=True)
+    files = ["plain", *map(str, paths)] if paths else [""] * (1 + len(points.plans))
+    rows = zip(files, (points.plain, *points.plans), costs, times, strict=True)
     for name, plan, estimate, time in rows:
         made.add_row(
             text.count(plan.peak_bytes),
-            text.percent(plan.peak_bytes, found.plain.peak_bytes),
+            text.percent(plan.peak_bytes, points.plain.peak_bytes),
             text.count(plan.macs),
             overhead(plan),
             _mixture(plan),
@@ -110,7 +110,7 @@ def _table(found: Front, board: Board | None, core: str | None, paths: Sequence[
             *((f"≈ {text.duration(time.seconds)}" if time else "–",) if any(times) else ()),
             *(("fits" if fit(plan, board).fits else "too large",) if board else ()),
             *((shown(name),) if paths else ()),
-            style="dim" if plan is found.plain else None,
+            style="dim" if plan is points.plain else None,
         )
     return made
 

@@ -21,24 +21,26 @@ def run_import(path: Path, kind: str, peripherals: Sequence[str], output: Path, 
     with output_folder(output, FolderMode.UNDO):
         write_together(files)
     if as_json:
-        print_json({"peripherals": [_record(found) for found in maps], "files": [str(file) for file in files]})
+        print_json(
+            {"peripherals": [_record(peripheral) for peripheral in maps], "files": [str(file) for file in files]}
+        )
         return
-    for found in maps:
-        registers = list(registers_in(found.items))
+    for peripheral in maps:
+        registers = list(registers_in(peripheral.items))
         fields = sum(len(register.fields) for register in registers)
         counted = f"{text.plural(len(registers), 'register')} with {text.plural(fields, 'field')}"
-        console.print(f"{shown(found.name)}: {counted}, {found.size:,} B")
-        for note in found.left_out:
+        console.print(f"{shown(peripheral.name)}: {counted}, {peripheral.size:,} B")
+        for note in peripheral.left_out:
             console.print(f"left out: {shown(note)}", style="yellow")
     named = ", ".join(map(str, files))
     console.print(f"wrote {text.plural(len(files), 'file')}: {shown(named)}", style="dim", soft_wrap=True)
 
 
-def _record(found: FixedMap) -> dict[str, object]:
+def _record(peripheral: FixedMap) -> dict[str, object]:
     return {
-        "name": found.name,
-        "devices": [{"name": name, "address": address} for name, address in found.devices],
-        "bytes": found.size,
-        "registers": len(list(registers_in(found.items))),
-        "left_out": list(found.left_out),
+        "name": peripheral.name,
+        "devices": [{"name": name, "address": address} for name, address in peripheral.devices],
+        "bytes": peripheral.size,
+        "registers": len(list(registers_in(peripheral.items))),
+        "left_out": list(peripheral.left_out),
     }

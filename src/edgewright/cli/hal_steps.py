@@ -147,16 +147,16 @@ def run(asked: HalOptions) -> None:
         return
     _check_excluded(analysis, asked.excluded)
     made = _made(analysis, asked)
-    found = made.verification
-    is_sound = found is None or not (found.differences or found.unproven(asked.excluded))
+    verification = made.verification
+    is_sound = verification is None or not (verification.differences or verification.unproven(asked.excluded))
     files = _files(made, asked) if is_sound else {}
     _write(files, analysis)
     if asked.as_json:
         print_json(_record(made, asked, list(map(str, files))))
     else:
         _print(made, asked, list(files))
-    if found is not None and not is_sound:
-        raise EdgewrightError(_unsound(found, analysis, asked.excluded))
+    if verification is not None and not is_sound:
+        raise EdgewrightError(_unsound(verification, analysis, asked.excluded))
 
 
 def _check_excluded(analysis: Analysis, excluded: Mapping[str, str]) -> None:
@@ -165,13 +165,13 @@ def _check_excluded(analysis: Analysis, excluded: Mapping[str, str]) -> None:
         raise InputError(f"--exclude {missing[0]}: the driver has no such function; it has {', '.join(sorted(known))}")
 
 
-def _unsound(found: Verification, analysis: Analysis, excluded: Mapping[str, str]) -> str:
-    if found.differences:
+def _unsound(verification: Verification, analysis: Analysis, excluded: Mapping[str, str]) -> str:
+    if verification.differences:
         return "the generated code does not do what the source says; nothing was written"
-    unproven = found.unproven(excluded)
+    unproven = verification.unproven(excluded)
     told = "; ".join(_located(analysis, one.function, f"'{one.function}': {one.reason}") for one in unproven[:NAMED])
     more = f" and {len(unproven) - NAMED} more" if len(unproven) > NAMED else ""
-    what = "nothing was compared" if found.is_empty else f"{text.plural(len(unproven), 'function')} not compared"
+    what = "nothing was compared" if verification.is_empty else f"{text.plural(len(unproven), 'function')} not compared"
     return (
         f"{what}; nothing was written. {told}{more}. Give functions parameters that are numbers, pointers or groups, "
         f"or say why one need not be compared: --exclude {unproven[0].function}='tested on the board'"
@@ -222,7 +222,7 @@ def _made(analysis: Analysis, asked: HalOptions) -> HalResult:
     if asked.twin is None:
         return made
     with working(f"running both on {asked.target}"):
-        found = compare_with_twin(
+        twin = compare_with_twin(
             made.design,
             asked.twin,
             target=asked.target,
@@ -230,7 +230,7 @@ def _made(analysis: Analysis, asked: HalOptions) -> HalResult:
             includes=asked.includes,
             defines=asked.defines,
         )
-    return replace(made, comparison=found)
+    return replace(made, comparison=twin)
 
 
 def _verified(analysis: Analysis, asked: HalOptions) -> HalResult:
@@ -238,7 +238,7 @@ def _verified(analysis: Analysis, asked: HalOptions) -> HalResult:
     measure = partial(code_sizes_of, target=asked.target, includes=asked.includes, defines=asked.defines)
     with working("laying out registers"):
         try:
-            found = chosen_design(analysis, asked.method, goal, _lock(asked), measure)
+            design = chosen_design(analysis, asked.method, goal, _lock(asked), measure)
         except Infeasible as error:
             description = analysis.description
             places = [one.place for one in description.devices] or [one.place for one in description.groups.values()]
@@ -247,14 +247,14 @@ def _verified(analysis: Analysis, asked: HalOptions) -> HalResult:
     missing = "" if asked.verify else missing_tools(asked.target)
     if asked.verify is False or (asked.verify is None and (not asked.output or missing)):
         return HalResult(
-            found, naive(analysis), front, unverified=missing if asked.output and asked.verify is None else ""
+            design, naive(analysis), front, unverified=missing if asked.output and asked.verify is None else ""
         )
     models = load_model(asked.model) if asked.model else None
     with working(f"running both on {asked.target}"):
         verification = verify(
-            analysis, found, target=asked.target, model=models, includes=asked.includes, defines=asked.defines
+            analysis, design, target=asked.target, model=models, includes=asked.includes, defines=asked.defines
         )
-    return HalResult(found, naive(analysis), front, verification)
+    return HalResult(design, naive(analysis), front, verification)
 
 
 def _front(analysis: Analysis, asked: HalOptions) -> tuple[FrontPoint, ...]:
@@ -305,19 +305,19 @@ def _write(files: Mapping[Path, str | bytes], analysis: Analysis) -> None:
 
 
 def _record(made: HalResult, asked: HalOptions, files: Sequence[str]) -> dict[str, Any]:
-    found = record(made.design, made.before, files)
-    found["advice"] = [{**asdict(one), "place": str(one.place)} for one in advice_for(made.design)]
+    entry = record(made.design, made.before, files)
+    entry["advice"] = [{**asdict(one), "place": str(one.place)} for one in advice_for(made.design)]
     if made.front:
-        found["pareto"] = [{"map_bytes": p.map_bytes, "code": p.code, "accesses": p.accesses} for p in made.front]
+        entry["pareto"] = [{"map_bytes": p.map_bytes, "code": p.code, "accesses": p.accesses} for p in made.front]
     if made.comparison:
-        found["twin"] = asdict(made.comparison)
+        entry["twin"] = asdict(made.comparison)
     if made.verification:
-        found["verification"] = {
+        entry["verification"] = {
             **asdict(made.verification),
             "is_equal": made.verification.is_equal,
             "excluded": dict(asked.excluded),
         }
-    return found
+    return entry
 
 
 def _print(made: HalResult, asked: HalOptions, written: Sequence[Path]) -> None:

@@ -81,8 +81,8 @@ def summary(design: Design, before: Design) -> str:
     description = design.analysis.description
     was, now = sum(totals(before).values()), sum(totals(design).values())
     layout = design.layout
-    found = "least by estimate" if layout.made_by == "optimal" else f"by method {layout.made_by}"
-    proof = f"{found}, which is proven" if layout.optimal else found
+    how = "least by estimate" if layout.made_by == "optimal" else f"by method {layout.made_by}"
+    proof = f"{how}, which is proven" if layout.optimal else how
     sizes = layout.map_bytes(description), before.layout.map_bytes(description)
     saved = f"{was} accesses in the code become {now}"
     return f"{saved}; register map {sizes[0]:,} B (one register for each field: {sizes[1]:,} B); layout {proof}"
@@ -95,10 +95,10 @@ def front_table(front: Sequence[FrontPoint]) -> Table:
     return made
 
 
-def verification_table(found: Verification) -> Table:
+def verification_table(verification: Verification) -> Table:
     """What ran on the prototype, and the cost with either layout."""
     made = table(
-        f"verified on {shown(found.target)}, {shown(found.compiler)}",
+        f"verified on {shown(verification.target)}, {shown(verification.compiler)}",
         "function",
         ">calls",
         ">accesses",
@@ -106,8 +106,8 @@ def verification_table(found: Verification) -> Table:
         ">code, B",
         "result",
     )
-    different = {difference.function for difference in found.differences}
-    for checked in found.functions:
+    different = {difference.function for difference in verification.differences}
+    for checked in verification.functions:
         was, now = checked.naive, checked.optimised
         result = "[red]differs[/]" if checked.function in different else "[green]same[/]"
         if not checked.calls and not checked.unfinished:
@@ -128,16 +128,16 @@ def verification_table(found: Verification) -> Table:
     return made
 
 
-def twin_table(found: TwinComparison) -> Table:
+def twin_table(comparison: TwinComparison) -> Table:
     """The user's own driver and the generated one, called with the same arguments."""
-    title = f"conventional → generated on {shown(found.target)}, {shown(found.compiler)}"
+    title = f"conventional → generated on {shown(comparison.target)}, {shown(comparison.compiler)}"
     made = table(title, "function", ">calls", ">accesses", ">instructions", ">code, B", "results")
-    for one in found.functions:
+    for one in comparison.functions:
         results = shown(one.left_out) or (f"{one.other_results} differ" if one.other_results else "same")
         made.add_row(shown(one.function), text.count(one.calls), *_pairs_of(one.twin, one.ours), results)
     made.add_section()
-    sizes = f"map {found.twin_map_bytes:,} → {found.map_bytes:,} B"
-    made.add_row("all", "", *_pairs_of(found.twin, found.ours), sizes)
+    sizes = f"map {comparison.twin_map_bytes:,} → {comparison.map_bytes:,} B"
+    made.add_row("all", "", *_pairs_of(comparison.twin, comparison.ours), sizes)
     return made
 
 

@@ -14,9 +14,9 @@ from ..mapping.answer import UNKNOWN, MappingAnswer
 from ..mapping.deploy import deployable
 from ..mapping.exact import MappingLimits
 from ..mapping.front import mapping_front
-from ..mapping.genetic import map_genetic
 from ..mapping.goal import ANY_GOAL, MappingGoal, map_for
 from ..mapping.measurement import measure_mapping
+from ..mapping.paper.genetic import map_genetic
 from ..mapping.problem import MappingProblem
 from ..mapping.profiled import problem_of
 from ..network import Network, Shape
@@ -89,14 +89,14 @@ def map_(options: MapOptions) -> None:
         if options.pareto:
             front = mapping_front(problem, goal, power)
     built = _built(answer, network, options.model, options.output, options.frames if options.is_run else 0)
-    found = answer_to_dict(answer) | built.figures
+    record = answer_to_dict(answer) | built.figures
     if front:
-        found["front"] = [answer_to_dict(one) for one in front]
+        record["front"] = [answer_to_dict(one) for one in front]
     if options.page:
         measured = built.figures.get("measured_throughput")
         write_atomic(options.page, mapping_page(answer, front, measured, built.shares))
     if options.as_json:
-        print_json(found)
+        print_json(record)
         return
     _print(problem, answer, front)
     for line in built.lines:
@@ -162,16 +162,16 @@ def _times(
 
 def _named_cores(profile: Profile, cores: dict[str, int]) -> dict[str, int]:
     """Cores by processor; a number without a name applies to the only processor that is not a GPU."""
-    found = dict(cores)
+    named = dict(cores)
     names = [processor.name for processor in profile.processors]
-    if "" in found:
+    if "" in named:
         plain = [processor.name for processor in profile.processors if processor.kind != "gpu"]
         if len(plain) != 1:
             raise InputError(f"--cores needs a name here: NAME=N with one of {', '.join(names)}")
-        found[plain[0]] = found.pop("")
-    if unknown := [name for name in found if name not in names]:
+        named[plain[0]] = named.pop("")
+    if unknown := [name for name in named if name not in names]:
         raise InputError(f"--cores names '{unknown[0]}', which the times do not know; expected {', '.join(names)}")
-    return found
+    return named
 
 
 def _print(problem: MappingProblem, answer: MappingAnswer, front: tuple[MappingAnswer, ...]) -> None:

@@ -63,16 +63,16 @@ def plan(options: PlanVerbOptions) -> None:
     with working(f"planning {network.name}"):
         with advising(network, request, hardware, options.target):
             answer = planned(network, request, hardware, options.target)
-        result, found, not_counted = answer.found, answer.plan, answer.not_counted
-        plain = plain_plan(found, network, hardware)
+        result, chosen, not_counted = answer.search_result, answer.plan, answer.not_counted
+        plain = plain_plan(chosen, network, hardware)
         whole = estimated(_whole(result, request, hardware, core), core) if plain and core in modelled() else None
-    verdict = fit(found, hardware, options.asked.ram)
-    critical = critical_buffers(found)
-    time = run_time(found, estimated(found, core), hardware)
-    files: dict[Path, str | bytes] = {options.output: plan_text(found)} if options.output else {}
+    verdict = fit(chosen, hardware, options.asked.ram)
+    critical = critical_buffers(chosen)
+    time = run_time(chosen, estimated(chosen, core), hardware)
+    files: dict[Path, str | bytes] = {options.output: plan_text(chosen)} if options.output else {}
     if options.page:
         files[options.page] = plan_page(
-            found,
+            chosen,
             critical=critical,
             ram=verdict.ram,
             flash=verdict.flash,
@@ -83,22 +83,22 @@ def plan(options: PlanVerbOptions) -> None:
     write_together(files)
     if options.as_json:
         print_json(
-            _json(found, verdict, critical, plain, core, result.trades)
+            _json(chosen, verdict, critical, plain, core, result.trades)
             | {"not_counted": not_counted}
             | ({"seconds": time.seconds, "stage_seconds": list(time.stages)} if time else {})
         )
     else:
-        _print(found, time, list(files), summary_table(found, hardware, plain, core, whole, not_counted))
+        _print(chosen, time, list(files), summary_table(chosen, hardware, plain, core, whole, not_counted))
         if len(result.trades) > 1:
             console.print(trades_table(result, core))
-        for note in plan_notes(found, request):
+        for note in plan_notes(chosen, request):
             console.print(note, style="yellow", soft_wrap=True)
     if not verdict.fits:
         with advising(network, request, hardware, options.target):
-            raise Infeasible(refusal(found, verdict, critical))
+            raise Infeasible(refusal(chosen, verdict, critical))
     if not options.as_json:
         console.print(_fitting(verdict), style="green")
-    if is_interrupted(found):
+    if is_interrupted(chosen):
         raise SystemExit(INTERRUPTED_STATUS)
 
 
@@ -126,8 +126,8 @@ def _json(
     core: str | None,
     trades: Sequence[TradeOff],
 ) -> dict[str, object]:
-    found = estimated(plan, core)
-    about = {"target": core, "instructions": found.instructions, "error": asdict(found.error)} if found else None
+    cost = estimated(plan, core)
+    about = {"target": core, "instructions": cost.instructions, "error": asdict(cost.error)} if cost else None
     return {
         **plan_to_dict(plan),
         "fits": verdict.fits,

@@ -171,12 +171,12 @@ class PlanOptions:
     @property
     def given(self) -> Mapping[str, bool]:
         """The options by name, and whether each was given."""
-        found = {f"--{field.name.replace('_', '-')}": getattr(self, field.name) for field in fields(self)}
-        found = {name: value is not None and value is not False and value != () for name, value in found.items()}
-        found["--tile"] = found.pop("--tiles")
-        found["--pull-input"] = found.pop("--pull-rows")
-        found["--lanes"] = self.lanes > 1
-        return {**found, "--method paper": self.method == "paper"}
+        given = {f"--{field.name.replace('_', '-')}": getattr(self, field.name) for field in fields(self)}
+        given = {name: value is not None and value is not False and value != () for name, value in given.items()}
+        given["--tile"] = given.pop("--tiles")
+        given["--pull-input"] = given.pop("--pull-rows")
+        given["--lanes"] = self.lanes > 1
+        return {**given, "--method paper": self.method == "paper"}
 
     def check(self, *, pareto: bool = False, plan: bool = False) -> None:
         """Raises a usage error for options that contradict each other."""
@@ -219,7 +219,7 @@ def planning_options(command: Callable[..., Any]) -> Callable[..., Any]:
         asked = PlanOptions(**{field.name: given.pop(field.name) for field in fields(PlanOptions)})
         return command(asked=asked, **given)
 
-    found: Callable[..., Any] = collected
+    decorated: Callable[..., Any] = collected
     for option in reversed(_OPTIONS):
-        found = option(found)
-    return found
+        decorated = option(decorated)
+    return decorated

@@ -76,11 +76,11 @@ def summary_table(
     for row in _code_rows(plan, not_counted):
         grid.add_row(*row)
     grid.add_row("work", f"{text.rounded_count(plan.macs)} MACs", _work(plan))
-    found = estimated(plan, core)
-    if found is not None and core is not None:
-        about = estimate_words(found, core, whole)
-        grid.add_row("instructions", f"≈ {text.rounded_count(found.instructions)}", about)
-    if time := run_time(plan, found, board):
+    cost = estimated(plan, core)
+    if cost is not None and core is not None:
+        about = estimate_words(cost, core, whole)
+        grid.add_row("instructions", f"≈ {text.rounded_count(cost.instructions)}", about)
+    if time := run_time(plan, cost, board):
         grid.add_row("time", f"≈ {text.duration(time.seconds)}", time.words)
     if board:
         grid.add_row("board", board.name, shown(board.title or ""))
@@ -125,18 +125,18 @@ def _work(plan: Plan) -> str:
     return f"{overhead(plan)}; {stages}, {free} for free"
 
 
-def trades_table(found: FoundPlan, core: str | None, most: int = 3) -> Table:
+def trades_table(answer: FoundPlan, core: str | None, most: int = 3) -> Table:
     """Neighbouring trade-offs: plans with somewhat more or less RAM, and the limit that selects each of the latter."""
-    chosen = found.plan.peak_bytes
-    whole = found.whole.peak_bytes if found.whole else chosen
-    above = [trade for trade in found.trades if chosen < trade.peak_bytes <= whole]
-    below = [trade for trade in found.trades if trade.peak_bytes < chosen]
-    here = [trade for trade in found.trades if trade.peak_bytes == chosen]
+    chosen = answer.plan.peak_bytes
+    whole = answer.whole.peak_bytes if answer.whole else chosen
+    above = [trade for trade in answer.trades if chosen < trade.peak_bytes <= whole]
+    below = [trade for trade in answer.trades if trade.peak_bytes < chosen]
+    here = [trade for trade in answer.trades if trade.peak_bytes == chosen]
     title = f"what the last bytes cost, as estimated for {stand_in(core).name}"
     made = table(title, ">peak RAM", ">instructions", ">extra MACs", "")
     caution = Timing(core).caution
     for trade in [*_spread(above, most), *here, *_spread(below, most)]:
-        extra = trade.macs / max(1, found.plan.macs_plain) - 1
+        extra = trade.macs / max(1, answer.plan.macs_plain) - 1
         made.add_row(
             text.count(trade.peak_bytes),
             f"{1 + trade.slowdown:.2f} x whole",

@@ -30,35 +30,35 @@ def profile(
     network = read_model(model, shapes)
     if board == THIS:
         with working(f"measuring the layers of {network.name}"):
-            found = measured_here(network, executors, most_lanes, repeats)
+            times = measured_here(network, executors, most_lanes, repeats)
     elif executors:
         raise InputError(f"executors are measured on this machine, not on '{board}': leave --executor or --board out")
     else:
-        found = estimate_profile(network, load_board(board))
+        times = estimate_profile(network, load_board(board))
     if output:
-        save_profile(found, output)
+        save_profile(times, output)
     if as_json:
-        print_json(found.model_dump(mode="json"))
+        print_json(times.model_dump(mode="json"))
         return
-    console.print(_summary(found))
-    console.print(_layers(found))
-    print_notes(found.notes)
+    console.print(_summary(times))
+    console.print(_layers(times))
+    print_notes(times.notes)
     print_written([output])
 
 
-def _summary(found: Profile) -> Table:
+def _summary(profile: Profile) -> Table:
     grid = facts()
-    machine = found.machine
-    grid.add_row("board", shown(found.board), shown(machine.model if machine else ""))
-    for processor in found.processors:
+    machine = profile.machine
+    grid.add_row("board", shown(profile.board), shown(machine.model if machine else ""))
+    for processor in profile.processors:
         count = text.plural(len(processor.cores), "core")
         busy = f"; {processor.slowdown[-1]:.2f} x the time when all work" if len(processor.slowdown) > 1 else ""
         grid.add_row(shown(processor.name), shown(processor.kind), f"{count}{busy}")
-    for frame in found.frames:
+    for frame in profile.frames:
         lanes = text.plural(frame.lanes, "lane")
         times = f"{text.duration(frame.seconds)} ± {text.duration(frame.spread)}"
         grid.add_row("whole frame", times, f"{shown(frame.processor)}, {lanes}, {shown(frame.executor)}")
-    for transfer in found.transfers:
+    for transfer in profile.transfers:
         way = f"{shown(transfer.source)} to {shown(transfer.target)}"
         rate = f"{transfer.bytes_per_second / 1e9:.3g} GB/s"
         grid.add_row(
@@ -67,23 +67,23 @@ def _summary(found: Profile) -> Table:
     return grid
 
 
-def _layers(found: Profile) -> Table:
+def _layers(profile: Profile) -> Table:
     """A row for each layer, a column for each processor and number of lanes."""
-    keys = dict.fromkeys((t.processor, t.lanes, t.executor) for layer in found.layers for t in layer.times)
-    made = table(f"layers of {shown(found.model)}", "layer", "operator", ">MACs")
+    keys = dict.fromkeys((t.processor, t.lanes, t.executor) for layer in profile.layers for t in layer.times)
+    made = table(f"layers of {shown(profile.model)}", "layer", "operator", ">MACs")
     for processor, lanes, executor in keys:
         by = "" if executor == "native" else f"\n{shown(executor)}"
         made.add_column(f"{shown(processor)}\n{text.plural(lanes, 'lane')}{by}", justify="right")
-    for layer in found.layers:
+    for layer in profile.layers:
         times = {(t.processor, t.lanes, t.executor): t for t in layer.times}
         cells = [_cell(times.get(key)) for key in keys]
         made.add_row(shown(layer.name), layer.operator, text.rounded_count(layer.macs), *cells)
     sums = [
-        sum(t.seconds for layer in found.layers for t in layer.times if (t.processor, t.lanes, t.executor) == key)
+        sum(t.seconds for layer in profile.layers for t in layer.times if (t.processor, t.lanes, t.executor) == key)
         for key in keys
     ]
     made.add_section()
-    made.add_row("all", "", text.rounded_count(sum(layer.macs for layer in found.layers)), *map(text.duration, sums))
+    made.add_row("all", "", text.rounded_count(sum(layer.macs for layer in profile.layers)), *map(text.duration, sums))
     return made
 
 

@@ -65,8 +65,8 @@ def run(options: RunOptions) -> None:
     if options.output:
         _save(options.output, theirs)
     if options.as_json:
-        found = {key: value for key, value in figures.to_dict().items() if key not in COMPARED}
-        print_json({**found, "outputs": {name: value.tolist() for name, value in theirs.items()}})
+        record = {key: value for key, value in figures.to_dict().items() if key not in COMPARED}
+        print_json({**record, "outputs": {name: value.tolist() for name, value in theirs.items()}})
         return
     console.print(costs_table(figures, "--json"))
     console.print(figures_table(figures))

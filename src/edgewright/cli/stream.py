@@ -53,8 +53,8 @@ def stream(
                 f"'{model}' is a pipeline that was built before: of the options only --frames and --json apply"
             )
         with pipeline(model) as running, working(f"running {running.deployment.name}"):
-            found = measured(running, _random_frames(running.inputs), frames or FRAMES)
-            _print(running, found, None, as_json)
+            statistics = measured(running, _random_frames(running.inputs), frames or FRAMES)
+            _print(running, statistics, None, as_json)
         return
     assert frames is not None
     asked.check(plan=plan_file is not None)
@@ -91,9 +91,9 @@ def _check(model: Path, frames: int | None, compare: bool, other: Mapping[str, A
 
 def _plan(network: Network, asked: PlanOptions, plan_file: Path | None) -> Plan:
     if plan_file is not None:
-        found = load_plan(plan_file)
-        check_plan(found, network, None)
-        return found
+        plan = load_plan(plan_file)
+        check_plan(plan, network, None)
+        return plan
     request = asked.request(network)
     if request.pull_rows:
         raise InputError("--pull-input hands rows to one run: leave it out, or --frames")
@@ -122,18 +122,18 @@ def _random_frames(inputs: Mapping[str, Tensor]) -> list[dict[str, Array]]:
     return frames
 
 
-def _print(running: Pipeline, found: RunStatistics, theirs: CompetitorFigures | None, as_json: bool) -> None:
+def _print(running: Pipeline, statistics: RunStatistics, theirs: CompetitorFigures | None, as_json: bool) -> None:
     deployment, memory = running.deployment, running.memory
     lanes = max(part.built.lanes for part in deployment.parts if part.built)
     if as_json:
-        print_json(_figures(deployment, found, memory.estimated_bytes, lanes, theirs))
+        print_json(_figures(deployment, statistics, memory.estimated_bytes, lanes, theirs))
         return
     grid = facts()
-    grid.add_row("throughput", f"{found.frames_per_s:.4g} frames/s", text.plural(found.frames, "frame"))
-    spread = f"± {text.duration(found.latency_spread_s)}"
-    grid.add_row("latency", text.duration(found.latency_s), f"{spread}, from taking a frame to its result")
+    grid.add_row("throughput", f"{statistics.frames_per_s:.4g} frames/s", text.plural(statistics.frames, "frame"))
+    spread = f"± {text.duration(statistics.latency_spread_s)}"
+    grid.add_row("latency", text.duration(statistics.latency_s), f"{spread}, from taking a frame to its result")
     workers = text.plural(len(deployment.workers), "worker")
-    grid.add_row("cores busy", f"{_busy(found, lanes):.2f}", f"{workers}, {text.plural(lanes, 'lane')} each")
+    grid.add_row("cores busy", f"{_busy(statistics, lanes):.2f}", f"{workers}, {text.plural(lanes, 'lane')} each")
     grid.add_row("arenas", text.size(memory.arena_bytes), "of all workers")
     grid.add_row("slots", text.size(memory.slot_bytes), "of all FIFOs, inputs and results among them")
     grid.add_row("weights", text.size(memory.weights_bytes), "once, however many replicas there are")
@@ -141,9 +141,9 @@ def _print(running: Pipeline, found: RunStatistics, theirs: CompetitorFigures | 
         grid.add_row("onnxruntime", text.size(memory.estimated_bytes), "estimate, by how the process grew")
     console.print(grid)
     if len(deployment.workers) > 1:
-        console.print(_workers(deployment, found))
+        console.print(_workers(deployment, statistics))
     if theirs:
-        ratio = found.frames_per_s / theirs.frames_per_s
+        ratio = statistics.frames_per_s / theirs.frames_per_s
         console.print(
             f"onnxruntime, {text.plural(lanes, 'thread')}: {theirs.frames_per_s:.4g} frames/s, latency "
             f"{text.duration(theirs.latency_s)}, about {text.size(theirs.grown_bytes)} of memory; "
@@ -157,35 +157,35 @@ def _print_notes(plan: Plan, request: PlanRequest | None, as_json: bool) -> None
         print_notes(plan_notes(plan, request))
 
 
-def _busy(found: RunStatistics, lanes: int) -> float:
+def _busy(statistics: RunStatistics, lanes: int) -> float:
     """The number of cores that were busy; lanes that take turns on a core count once."""
-    return min(found.cores_busy * lanes, float(len(usable_cores())))
+    return min(statistics.cores_busy * lanes, float(len(usable_cores())))
 
 
 def _figures(
-    deployment: Deployment, found: RunStatistics, estimated: int, lanes: int, theirs: CompetitorFigures | None
+    deployment: Deployment, statistics: RunStatistics, estimated: int, lanes: int, theirs: CompetitorFigures | None
 ) -> dict[str, object]:
     figures: dict[str, object] = {
         "model": deployment.name,
-        "frames": found.frames,
-        "frames_per_s": found.frames_per_s,
-        "latency_s": found.latency_s,
-        "latency_spread_s": found.latency_spread_s,
+        "frames": statistics.frames,
+        "frames_per_s": statistics.frames_per_s,
+        "latency_s": statistics.latency_s,
+        "latency_spread_s": statistics.latency_spread_s,
         "lanes": lanes,
-        "cores_busy": _busy(found, lanes),
-        "arena_bytes": found.memory.arena_bytes,
-        "slot_bytes": found.memory.slot_bytes,
-        "weights_bytes": found.memory.weights_bytes,
+        "cores_busy": _busy(statistics, lanes),
+        "arena_bytes": statistics.memory.arena_bytes,
+        "slot_bytes": statistics.memory.slot_bytes,
+        "weights_bytes": statistics.memory.weights_bytes,
         "estimated_bytes": estimated,
         "workers": [
             {
                 "name": worker.name,
                 "cores": list(worker.cores),
-                "is_pinned": found.workers[worker.name].is_pinned,
-                "frames": found.workers[worker.name].frames,
-                "busy_s": found.workers[worker.name].busy,
-                "waiting_s": found.workers[worker.name].waiting,
-                "blocked_s": found.workers[worker.name].blocked,
+                "is_pinned": statistics.workers[worker.name].is_pinned,
+                "frames": statistics.workers[worker.name].frames,
+                "busy_s": statistics.workers[worker.name].busy,
+                "waiting_s": statistics.workers[worker.name].waiting,
+                "blocked_s": statistics.workers[worker.name].blocked,
             }
             for worker in deployment.workers
         ],
@@ -197,12 +197,12 @@ def _figures(
     return figures
 
 
-def _workers(deployment: Deployment, found: RunStatistics) -> Table:
+def _workers(deployment: Deployment, statistics: RunStatistics) -> Table:
     """How each worker spent its time."""
     made = table("workers", "worker", ">cores", "parts", ">frames", ">busy", ">waiting", ">blocked")
     for worker in deployment.workers:
-        times = found.workers[worker.name]
-        shares = [f"{100 * value / found.seconds:.0f} %" for value in (times.busy, times.waiting, times.blocked)]
+        times = statistics.workers[worker.name]
+        shares = [f"{100 * value / statistics.seconds:.0f} %" for value in (times.busy, times.waiting, times.blocked)]
         cores = ", ".join(map(str, worker.cores)) or "any"
         made.add_row(shown(worker.name), cores, shown(", ".join(worker.parts)), str(times.frames), *shares)
     return made

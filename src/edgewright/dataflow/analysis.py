@@ -76,14 +76,14 @@ def analyse(graph: Graph, weight: Weight | None = None, effort: int = QUICK) -> 
 
     `effort` bounds the search for the fastest of the least capacities, in the units of `pareto`.
     """
-    found = GraphAnalysis(graph, weight or usual_weight(graph))
+    analysis = GraphAnalysis(graph, weight or usual_weight(graph))
     wrong = mismatch(graph)
     if wrong is not None:
-        return replace(found, inconsistent=str(wrong))
-    found = replace(found, repetitions=repetitions(graph), deadlock=blocked(graph))
-    if found.deadlock is not None:
-        return found
-    return _Steps(found).run(effort)
+        return replace(analysis, inconsistent=str(wrong))
+    analysis = replace(analysis, repetitions=repetitions(graph), deadlock=blocked(graph))
+    if analysis.deadlock is not None:
+        return analysis
+    return _Steps(analysis).run(effort)
 
 
 def bounded_front(graph: Graph, weight: Weight, effort: int = EFFORT, most_points: int | None = None) -> Pareto:
@@ -100,52 +100,52 @@ def bounded_front(graph: Graph, weight: Weight, effort: int = EFFORT, most_point
 class _Steps:
     """The steps for a live graph, with the notes they add."""
 
-    def __init__(self, found: GraphAnalysis) -> None:
-        self.found = found
-        self.graph = found.graph
-        self.weight = found.weight
+    def __init__(self, analysis: GraphAnalysis) -> None:
+        self.analysis = analysis
+        self.graph = analysis.graph
+        self.weight = analysis.weight
         self.notes: list[str] = []
 
     def run(self, effort: int) -> GraphAnalysis:
         buffers = self._try("minimum buffers", lambda: minimum_buffers(self.graph, self.weight))
         peak = self._try("peak occupancy", lambda: peak_occupancy(self.graph, self.weight))
-        found = replace(self.found, buffers=buffers, peak=peak)
+        analysis = replace(self.analysis, buffers=buffers, peak=peak)
         if self.graph.has_times:
-            found = self._timed(found, effort)
+            analysis = self._timed(analysis, effort)
         else:
             self._try("period and latency", lambda: check_times(self.graph))
-        return replace(found, notes=tuple(self.notes))
+        return replace(analysis, notes=tuple(self.notes))
 
-    def _timed(self, found: GraphAnalysis, effort: int) -> GraphAnalysis:
+    def _timed(self, analysis: GraphAnalysis, effort: int) -> GraphAnalysis:
         graph = self.graph
-        found = replace(
-            found,
+        analysis = replace(
+            analysis,
             period=self._try("period", lambda: period(graph)),
             latency=self._try("latency", lambda: latency(graph)),
         )
-        found = self._with_fastest(found, effort)
-        if found.buffers is None:
-            return found
-        sizes = found.buffers.capacities
+        analysis = self._with_fastest(analysis, effort)
+        if analysis.buffers is None:
+            return analysis
+        sizes = analysis.buffers.capacities
         return replace(
-            found,
+            analysis,
             period_at_minimum=self._try("period at the minimum", lambda: period(graph, sizes)),
             latency_at_minimum=self._try("latency at the minimum", lambda: latency(graph, sizes)),
         )
 
-    def _with_fastest(self, found: GraphAnalysis, effort: int) -> GraphAnalysis:
+    def _with_fastest(self, analysis: GraphAnalysis, effort: int) -> GraphAnalysis:
         """The first point of the front of size and period: least buffers, proven, and the fastest of them."""
         front = self._try(
             "fastest of the least buffers", lambda: bounded_front(self.graph, self.weight, effort, most_points=1)
         )
         if front is None:
-            return found
+            return analysis
         if not front.points:
             self.notes.append(
                 "the search for the fastest of the least buffers was cut short: others of the same total may be faster"
             )
-            return found
-        return replace(found, buffers=_of_point(self.graph, self.weight, front.points[0]), is_fastest=True)
+            return analysis
+        return replace(analysis, buffers=_of_point(self.graph, self.weight, front.points[0]), is_fastest=True)
 
     def _try(self, what: str, step: Callable[[], Answer]) -> Answer | None:
         try:
@@ -168,32 +168,32 @@ def number(time: Fraction | None) -> int | str | None:
     return int(time) if time.denominator == 1 else str(time)
 
 
-def analysis_to_dict(found: GraphAnalysis) -> dict[str, object]:
+def analysis_to_dict(analysis: GraphAnalysis) -> dict[str, object]:
     """The results with the keys of `--json`."""
-    schedule = found.buffers.schedule if found.buffers else None
+    schedule = analysis.buffers.schedule if analysis.buffers else None
     return {
-        "name": found.graph.name,
-        "consistent": found.is_consistent,
-        "live": found.is_live,
-        "reason": found.trouble or None,
-        "repetitions": dict(found.repetitions),
-        "period": number(found.period),
-        "period_reason": next((note for note in found.notes if note.startswith("period")), None),
-        "throughput": number(1 / found.period) if found.period else None,
-        "latency": _latency(found.latency),
-        "deadlock": str(found.deadlock) if found.deadlock else None,
-        "min_buffer": {**_sized(found.buffers), "capacities": dict(found.buffers.capacities)}
-        if found.buffers
+        "name": analysis.graph.name,
+        "consistent": analysis.is_consistent,
+        "live": analysis.is_live,
+        "reason": analysis.trouble or None,
+        "repetitions": dict(analysis.repetitions),
+        "period": number(analysis.period),
+        "period_reason": next((note for note in analysis.notes if note.startswith("period")), None),
+        "throughput": number(1 / analysis.period) if analysis.period else None,
+        "latency": _latency(analysis.latency),
+        "deadlock": str(analysis.deadlock) if analysis.deadlock else None,
+        "min_buffer": {**_sized(analysis.buffers), "capacities": dict(analysis.buffers.capacities)}
+        if analysis.buffers
         else None,
-        "period_at_min": number(found.period_at_minimum),
-        "period_at_min_is_best": found.is_fastest,
-        "latency_at_min": _latency(found.latency_at_minimum),
-        "peak_occupancy": _sized(found.peak) if found.peak else None,
+        "period_at_min": number(analysis.period_at_minimum),
+        "period_at_min_is_best": analysis.is_fastest,
+        "latency_at_min": _latency(analysis.latency_at_minimum),
+        "peak_occupancy": _sized(analysis.peak) if analysis.peak else None,
         "schedule": schedule_text(schedule) if schedule else None,
         "schedule_loops": {"first": nested(looped(schedule.first)), "again": nested(looped(schedule.again))}
         if schedule
         else None,
-        "notes": list(found.notes),
+        "notes": list(analysis.notes),
     }
 
 
@@ -202,22 +202,22 @@ def front_to_list(front: Pareto, weight: Weight) -> list[list[object]]:
     return [[point.bytes if weight == "bytes" else point.tokens, number(point.period)] for point in front.points]
 
 
-def _latency(found: Latency | None) -> dict[str, object] | None:
-    if found is None:
+def _latency(latency: Latency | None) -> dict[str, object] | None:
+    if latency is None:
         return None
     return {
-        "first": number(found.first),
-        "steady": number(found.steady),
-        "sources": list(found.sources),
-        "sinks": list(found.sinks),
+        "first": number(latency.first),
+        "steady": number(latency.steady),
+        "sources": list(latency.sources),
+        "sinks": list(latency.sinks),
     }
 
 
-def _sized(found: Sized) -> dict[str, object]:
+def _sized(sized: Sized) -> dict[str, object]:
     return {
-        "tokens": found.tokens,
-        "bytes": found.size_bytes,
-        "minimised": found.weight,
-        "optimal": found.is_optimal,
-        "bound": found.bound,
+        "tokens": sized.tokens,
+        "bytes": sized.size_bytes,
+        "minimised": sized.weight,
+        "optimal": sized.is_optimal,
+        "bound": sized.bound,
     }

@@ -149,10 +149,10 @@ class Graph:
 
 
 def _grouped(actors: Iterable[Actor], ends: Iterable[tuple[str, Channel]]) -> Mapping[str, tuple[Channel, ...]]:
-    found: dict[str, list[Channel]] = {actor.name: [] for actor in actors}
+    grouped: dict[str, list[Channel]] = {actor.name: [] for actor in actors}
     for name, channel in ends:
-        found[name].append(channel)
-    return {name: tuple(channels) for name, channels in found.items()}
+        grouped[name].append(channel)
+    return {name: tuple(channels) for name, channels in grouped.items()}
 
 
 def _check_unique(kind: str, names: Sequence[str]) -> None:

@@ -96,7 +96,7 @@ class PlanMaker:
 
     @property
     def all_made(self) -> tuple[TimedPlan, ...]:
-        return tuple(found.timed for found in self._known.values())
+        return tuple(known.timed for known in self._known.values())
 
     def timed(self, plan: Plan) -> TimedPlan:
         return TimedPlan(plan, self.timing.costs(plan.network))
@@ -167,11 +167,11 @@ def trade_off_of(timed: TimedPlan, whole: float) -> TradeOff:
 
 def undominated(items: Iterable[Item], figures: Callable[[Item], tuple[float, float]]) -> tuple[Item, ...]:
     """The items that no other beats in both figures, by descending first figure."""
-    found: list[Item] = []
+    kept: list[Item] = []
     for item in sorted(items, key=figures):
-        if not found or figures(item)[1] < figures(found[-1])[1]:
-            found.append(item)
-    return tuple(found[::-1])
+        if not kept or figures(item)[1] < figures(kept[-1])[1]:
+            kept.append(item)
+    return tuple(kept[::-1])
 
 
 def undominated_trade_offs(trades: Iterable[TradeOff]) -> tuple[TradeOff, ...]:

@@ -36,8 +36,8 @@ class Move:
 
 def speed_up(maker: PlanMaker, choice: PlanChoice, budget: float, below: int) -> PlannedChoice | None:
     """A faster choice with at most `budget` instructions in less than `below` bytes; None if there is none."""
-    found = fastest(maker, choice, budget, below)
-    return found if found.cost <= budget and found.peak < below else None
+    faster = fastest(maker, choice, budget, below)
+    return faster if faster.cost <= budget and faster.peak < below else None
 
 
 def fastest(maker: PlanMaker, choice: PlanChoice, budget: float, below: int) -> PlannedChoice:
@@ -46,10 +46,10 @@ def fastest(maker: PlanMaker, choice: PlanChoice, budget: float, below: int) -> 
     for _ in range(MOST_ROUNDS):
         if at.peak >= below or at.cost <= budget:
             break
-        tried = [found for found in _tried(maker, at) if found.peak < below and found.cost < at.cost]
+        tried = [faster for faster in _tried(maker, at) if faster.peak < below and faster.cost < at.cost]
         if not tried:
             break
-        within = [found for found in tried if found.cost <= budget]
+        within = [faster for faster in tried if faster.cost <= budget]
         at = (
             min(within, key=lambda c: (c.peak, c.cost))
             if within
@@ -58,9 +58,9 @@ def fastest(maker: PlanMaker, choice: PlanChoice, budget: float, below: int) -> 
     return at
 
 
-def _bytes_per_instruction_saved(found: PlannedChoice, before: PlannedChoice) -> float:
+def _bytes_per_instruction_saved(other: PlannedChoice, before: PlannedChoice) -> float:
     """The price of a change: bytes of RAM per instruction saved."""
-    return max(1, found.peak - before.peak) / (before.cost - found.cost)
+    return max(1, other.peak - before.peak) / (before.cost - other.cost)
 
 
 def _tried(maker: PlanMaker, at: PlannedChoice) -> Iterator[PlannedChoice]:
@@ -131,12 +131,12 @@ class _Chains:
             more: self._cost(index, more, 0) for more in (chain.rows, *STEPS) if chain.rows <= more <= max(height, 1)
         }
         best = min(costs.values(), default=now)
-        found = []
+        options = []
         for share in GAIN_TARGETS:
             enough = [more for more, cost in costs.items() if cost <= now - share * (now - best)]
             if best < now and enough:
-                found.append((now - costs[min(enough)], (chain.last, min(enough))))
-        return list(dict.fromkeys(found))
+                options.append((now - costs[min(enough)], (chain.last, min(enough))))
+        return list(dict.fromkeys(options))
 
     def _cost(self, index: int, rows: int, width: int) -> float:
         total = 0.0

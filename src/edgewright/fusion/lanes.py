@@ -114,13 +114,13 @@ def lane_schedules(network: Network, plan: Plan, lanes: int, target: Target | No
     If all stages together save less than starting the lanes costs, none runs in lanes.
     """
     speed = speed_of(target)
-    found, gain = _chosen(network, plan, lanes, speed)
-    return found if gain > speed.start else _chosen(network, plan, 1, speed)[0]
+    shared, gain = _chosen(network, plan, lanes, speed)
+    return shared if gain > speed.start else _chosen(network, plan, 1, speed)[0]
 
 
 def _chosen(network: Network, plan: Plan, lanes: int, speed: CoreSpeed) -> tuple[list[FusionSchedule], float]:
     """The schedules of all stages, and the total of cycles saved."""
-    found: list[FusionSchedule] = []
+    schedules: list[FusionSchedule] = []
     gain = 0.0
     for stage in plan.program.stages:
         if not set(stage.layers) <= network.by_name.keys():  # a copy added by the plan
@@ -130,8 +130,8 @@ def _chosen(network: Network, plan: Plan, lanes: int, speed: CoreSpeed) -> tuple
             schedule, saved = _schedule_with_lanes(network, plan, schedule, lanes, speed)
             gain += saved
         is_left = schedule.is_whole or (plan.pulls(stage) and len(schedule.layers) == 1)
-        found += [] if is_left else [schedule]
-    return found, gain
+        schedules += [] if is_left else [schedule]
+    return schedules, gain
 
 
 def _schedule_with_lanes(

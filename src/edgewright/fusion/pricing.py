@@ -111,7 +111,7 @@ class TilePricer(Pricer):
 
     def tiled(self, last: int, limit: int) -> list[Candidate]:
         """The groups in tiles that end right before `last` and stay below the limit, the best for each beginning."""
-        found: list[Candidate] = []
+        candidates: list[Candidate] = []
         seen = set()
         if self.crossing[last] >= limit:
             return []
@@ -122,13 +122,13 @@ class TilePricer(Pricer):
             if splits is None or (splits, pattern.by_rows) in seen:
                 continue
             seen.add((splits, pattern.by_rows))
-            found += self._priced(last, pattern, splits, limit)
-        return _undominated(found)
+            candidates += self._priced(last, pattern, splits, limit)
+        return _undominated(candidates)
 
     def outside(self, last: int) -> list[tuple[int, int]]:
         """For groups that end there, by beginning: the bytes live beside the group's own, and how many of them an
         output may share with an input at most."""
-        memory, found = self.crossing[last], list[tuple[int, int]]()
+        memory, ranges = self.crossing[last], list[tuple[int, int]]()
         read: dict[str, int] = {}  # tensors that die in the group
         made = 0  # the largest output
         for first in range(last - 1, -1, -1):
@@ -140,25 +140,25 @@ class TilePricer(Pricer):
                     read.pop(root, None)
                 else:
                     made = max(made, self.size(root))
-            found.append((memory, min(max(read.values(), default=0), made)))
-        return found[::-1]
+            ranges.append((memory, min(max(read.values(), default=0), made)))
+        return ranges[::-1]
 
     def _splits(self, last: int, pattern: TilePattern) -> tuple[Split, ...] | None:
         """The ends of the last layer's tiles along each axis; None if it cannot be divided so."""
         layer = self.layers[last - 1]
         tensor = self.network.tensors[layer.output]
-        found = []
+        splits = []
         for axis, parts in pattern.parts:
             size = self._driven(layer, axis, pattern)
             if size is None or size < parts or not can_split(tensor.shape, axis):
                 return None
             unit = CHANNEL_UNIT if axis == CHANNELS and size >= CHANNEL_UNIT * parts else 1
-            found.append(Split(axis, even_ends(size, parts, unit)))
+            splits.append(Split(axis, even_ends(size, parts, unit)))
         if pattern.first:  # each band begins when the input of the previous ones is free
             height = self._driven(layer, ROWS, pattern) or 0
             ends = (pattern.first << n for n in range(height.bit_length()))
-            found.insert(0, Split(ROWS, (*(end for end in ends if end < height), height)))
-        return None if any(len(split.ends) < 2 for split in found) else tuple(found)
+            splits.insert(0, Split(ROWS, (*(end for end in ends if end < height), height)))
+        return None if any(len(split.ends) < 2 for split in splits) else tuple(splits)
 
     def _driven(self, layer: Layer, axis: int, pattern: TilePattern) -> int | None:
         """What the tiles of a last layer divide: its output, or the input that it sums."""
@@ -228,14 +228,14 @@ class TilePricer(Pricer):
 
 def _undominated(cuts: Sequence[Candidate]) -> list[Candidate]:
     """For each beginning, the candidates that no other beats in memory, MACs and effort."""
-    found: list[Candidate] = []
+    kept: list[Candidate] = []
     best: dict[int, list[Candidate]] = {}
     for cut in sorted(cuts, key=lambda c: (c.memory, c.macs, c.effort)):
         others = best.setdefault(cut.first, [])
         if not any(o.macs <= cut.macs and o.effort <= cut.effort for o in others):
             others.append(cut)
-            found.append(cut)
-    return found
+            kept.append(cut)
+    return kept
 
 
 class _Pricing:

@@ -49,17 +49,17 @@ def find(
     With `explain`, plans of whole layers report the savings of each technique, and a plan that pulls rows notes where
     holding the inputs would take less RAM.
     """
-    found = _found(network, request, board, target, explain)
+    answer = _found(network, request, board, target, explain)
     if request.lanes > 1:
         core = chosen_target(board, target)
-        found = replace(found, plan=with_lanes(network, found.plan, request.lanes, board, core, request.ram))
-    plan = found.plan
+        answer = replace(answer, plan=with_lanes(network, answer.plan, request.lanes, board, core, request.ram))
+    plan = answer.plan
     bare = Techniques(outside=frozenset(request.outside))
     if not explain or not request.pull_rows or plan.peak_bytes <= phased_bound(network, bare, plan.alignment):
-        return found  # nothing is pulled, or no plan that holds the inputs needs less
+        return answer  # nothing is pulled, or no plan that holds the inputs needs less
     resident = _found(network, replace(request, pull_rows=False), board, target, explain).plan.peak_bytes
     told = replace(plan, resident_bytes=resident if resident < plan.peak_bytes else None)
-    return replace(found, plan=told)
+    return replace(answer, plan=told)
 
 
 def _found(

@@ -79,11 +79,11 @@ class Routes:
         limit = max(self.room, self.by_rows.peak)
         # Candidates that only pay with more memory need not be longer than those that pay with less.
         reach = min(limit, self.by_rows.peak)
-        found = pricer.arriving(wholes, limit, max(int(self.by_rows.peak * LOWEST), self.bound), reach)
-        for at, ending in enumerate(found):
+        arriving = pricer.arriving(wholes, limit, max(int(self.by_rows.peak * LOWEST), self.bound), reach)
+        for at, ending in enumerate(arriving):
             more = [scratch for cut in ending if (scratch := pricer.with_scratch(cut)) and scratch.memory <= limit]
             ending += [*more, *pricer.with_more_memory(at)]
-        return found
+        return arriving
 
     @cached_property
     def by_rows(self) -> Route:
@@ -138,16 +138,16 @@ class Routes:
         best: list[tuple[int, float] | None] = [(0, 0)]
         taken: list[Candidate | None] = [None]
         for cuts in self.arriving:
-            found: tuple[int, float] | None = None
+            cheapest_end: tuple[int, float] | None = None
             chosen = None
             for cut in cuts:
                 before = best[cut.first]
                 if cut.memory > limit or before is None or cut.key in without:
                     continue
                 total = before[0] + cut.macs, before[1] + cut.effort + fee * cut.memory
-                if found is None or total < found:
-                    found, chosen = total, cut
-            best.append(found)
+                if cheapest_end is None or total < cheapest_end:
+                    cheapest_end, chosen = total, cut
+            best.append(cheapest_end)
             taken.append(chosen)
         return None if best[-1] is None else _backwards(taken)
 
@@ -175,7 +175,7 @@ class Routes:
             yield route
             # Slightly finer than people would distinguish; below that, the very next one.
             limits = (min(int(route.peak * FINER), route.peak - 1), route.peak - 1)
-            route = next((found for limit in limits if (found := self.below(limit))), None)
+            route = next((below for limit in limits if (below := self.below(limit))), None)
 
     def below(self, limit: int) -> Route | None:
         """The cheapest route within the limit, tiles included."""
@@ -183,11 +183,11 @@ class Routes:
 
 
 def _backwards(taken: list[Candidate | None]) -> Route:
-    found: list[Candidate] = []
+    stages: list[Candidate] = []
     at = len(taken) - 1
     while at:
         cut = taken[at]
         assert cut is not None
-        found.append(cut)
+        stages.append(cut)
         at = cut.first
-    return Route(tuple(found[::-1]))
+    return Route(tuple(stages[::-1]))

@@ -157,9 +157,9 @@ class PlanSearch:
 
     @cached_property
     def by_rows(self) -> PlannedChoice:
-        found = PlannedChoice(PlanChoice(), self.maker.by_rows())
-        self._streamed.append(found)
-        return found
+        planned = PlannedChoice(PlanChoice(), self.maker.by_rows())
+        self._streamed.append(planned)
+        return planned
 
     @cached_property
     def routes(self) -> Routes:
@@ -184,14 +184,14 @@ class PlanSearch:
         slowdown = self.request.max_slowdown
         return float("inf") if slowdown is None else self.maker.timing.within(self.whole.cost, slowdown)
 
-    def allows(self, found: PlannedChoice) -> bool:
-        return self.request.allows_macs(found.plan) and found.cost <= self.budget
+    def allows(self, planned: PlannedChoice) -> bool:
+        return self.request.allows_macs(planned.plan) and planned.cost <= self.budget
 
     def fitting(self, ram: int) -> FoundPlan:
         """The plan with the least extra work that fits; if there is none, an error gives the least RAM possible."""
-        for found in self.cheapest_first(ram):
-            if found.peak <= ram and self.allows(found):
-                return self._found(found.plan)
+        for planned in self.cheapest_first(ram):
+            if planned.peak <= ram and self.allows(planned):
+                return self._found(planned.plan)
         best = self.least()
         if best.plan.peak_bytes <= ram:
             return best
@@ -204,8 +204,8 @@ class PlanSearch:
         best = self.whole
         try:
             with keeping_best():
-                for found in self._lower(best):
-                    best = found
+                for planned in self._lower(best):
+                    best = planned
         except KeyboardInterrupt:
             return self._found(interrupted(best.plan))
         searched = 0 if best.peak <= self.bound else self.routes.priced
@@ -213,7 +213,7 @@ class PlanSearch:
 
     def _found(self, plan: Plan) -> FoundPlan:
         """The plan, together with the other plans that were laid out."""
-        made = [*self.maker.all_made, *(found.timed for found in self._streamed)]
+        made = [*self.maker.all_made, *(extra.timed for extra in self._streamed)]
         allowed = [trade_off_of(timed, self.whole.cost) for timed in made if self.request.allows_macs(timed.plan)]
         own = trade_off_of(self.maker.timed(plan), self.whole.cost)
         others = [trade for trade in allowed if trade.peak_bytes != own.peak_bytes]
@@ -221,9 +221,9 @@ class PlanSearch:
 
     def _lower(self, best: PlannedChoice) -> Iterator[PlannedChoice]:
         """Plans with less and less RAM than `best`."""
-        for found in (self.least_whole, self.by_rows):
-            if self.allows(found) and found.peak < best.peak:
-                yield (best := found)
+        for planned in (self.least_whole, self.by_rows):
+            if self.allows(planned) and planned.peak < best.peak:
+                yield (best := planned)
         if best.peak <= self.enough:
             return
         tell("pricing layers in parts")
@@ -232,16 +232,16 @@ class PlanSearch:
             tell("laying out plans in parts", number / len(promising))
             if route.peak >= best.peak or best.peak <= self.enough:
                 return
-            found = self._laid_out(route)
-            if not self.request.allows_macs(found.plan):
+            planned = self._laid_out(route)
+            if not self.request.allows_macs(planned.plan):
                 continue
-            if found.cost > self.budget:
-                hasty = speed_up(self.maker, found.choice, self.budget, best.peak)
+            if planned.cost > self.budget:
+                hasty = speed_up(self.maker, planned.choice, self.budget, best.peak)
                 if hasty is None:
                     continue
-                found = hasty
-            if found.peak < best.peak:
-                yield (best := self._explained(found))
+                planned = hasty
+            if planned.peak < best.peak:
+                yield (best := self._explained(planned))
 
     def _laid_out(self, route: Route) -> PlannedChoice:
         """The plan of a route, or of the best alternative if the layout needs far more RAM than estimated."""
@@ -277,8 +277,8 @@ class PlanSearch:
         start, end = (low[-1] if low else self.routes.by_rows).peak, self.whole.peak
         limits = [round(start * (end / max(1, start)) ** (n / BETWEEN)) for n in range(1, BETWEEN + 1)]
         between = [route for limit in limits if limit > start and (route := self.routes.cheapest(limit))]
-        found = dict.fromkeys([*low, *sorted(between, key=lambda route: route.peak)])
-        return _spread(list(found), TRIES)
+        routes = dict.fromkeys([*low, *sorted(between, key=lambda route: route.peak)])
+        return _spread(list(routes), TRIES)
 
     def cheapest_first(self, ram: int) -> Iterator[PlannedChoice]:
         """Plans that should fit the RAM, in order of preference: whole layers first, unless they are slow."""
@@ -289,10 +289,10 @@ class PlanSearch:
             if shared.cost <= self.maker.timing.within(self.whole.cost, USUAL_SLOWDOWN):
                 yield shared
             slow = shared
-        for found in self._along_routes(ram):
-            if slow is not None and (found.peak > ram or found.cost >= slow.cost):
+        for planned in self._along_routes(ram):
+            if slow is not None and (planned.peak > ram or planned.cost >= slow.cost):
                 yield slow
-            yield found
+            yield planned
         if slow is not None:
             yield slow
 
@@ -303,24 +303,24 @@ class PlanSearch:
             route = self.routes.below(limit)
             if route is None:
                 return
-            found = self.candidate(route)
-            yield self._explained(self._within(found, ram))
-            limit = min(limit, route.peak) - max(1, found.peak - ram)
+            planned = self.candidate(route)
+            yield self._explained(self._within(planned, ram))
+            limit = min(limit, route.peak) - max(1, planned.peak - ram)
 
-    def _within(self, found: PlannedChoice, ram: int) -> PlannedChoice:
+    def _within(self, planned: PlannedChoice, ram: int) -> PlannedChoice:
         """The plan made faster with the remaining RAM, if it exceeds the instruction limit."""
         budget = self.maker.timing.within(self.whole.cost, USUAL_SLOWDOWN)
-        if found.cost <= budget or found.peak > ram:
-            return found
-        return fastest(self.maker, found.choice, budget, ram + 1)
+        if planned.cost <= budget or planned.peak > ram:
+            return planned
+        return fastest(self.maker, planned.choice, budget, ram + 1)
 
     def candidate(self, route: Route) -> PlannedChoice:
         return self.maker.make(self.routes.choice(route))
 
     @staticmethod
-    def _explained(found: PlannedChoice) -> PlannedChoice:
-        method = f"{JOINT}; {found.plan.method}"
-        return replace(found, timed=replace(found.timed, plan=replace(found.plan, method=method)))
+    def _explained(planned: PlannedChoice) -> PlannedChoice:
+        method = f"{JOINT}; {planned.plan.method}"
+        return replace(planned, timed=replace(planned.timed, plan=replace(planned.plan, method=method)))
 
     def plans(self, routes: Sequence[Route]) -> Iterator[Plan]:
         """The plans of several routes; many large ones are made in parallel processes."""
@@ -330,8 +330,8 @@ class PlanSearch:
             plans = (self.maker.make(choice).plan for choice in choices)
         else:
             light = without_weights(self.network)  # weights need not be sent to processes
-            found = Parallel(n_jobs=-1)(delayed(self.maker.plan)(choice, light) for choice in choices)
-            plans = [replace(plan, program=replace(plan.program, network=self.network)) for plan in found]
+            made = Parallel(n_jobs=-1)(delayed(self.maker.plan)(choice, light) for choice in choices)
+            plans = [replace(plan, program=replace(plan.program, network=self.network)) for plan in made]
         for plan in plans:
             yield replace(plan, method=f"{JOINT}; {plan.method}")
 

@@ -87,9 +87,9 @@ class TimedPlan:
         """Instructions of a stage turn by turn (`Program.turns`), and then the rest; a single figure if it has one
         turn."""
         stage = self.plan.program.stages[index]
-        found = list(self._pieces(index, lower(self.plan, stage), {}))
+        pieces = list(self._pieces(index, lower(self.plan, stage), {}))
         rest = self.costs.stage + sum(self.costs.finish(name) for name in self.plan.program.partial(stage))
-        return (*found, rest) if len(found) > 1 else (sum(found) + rest,)
+        return (*pieces, rest) if len(pieces) > 1 else (sum(pieces) + rest,)
 
     def _pieces(self, index: int, nodes: Sequence[Node], at: Mapping[str, int]) -> Iterator[float]:
         if is_one_turn(nodes):

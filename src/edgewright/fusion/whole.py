@@ -29,10 +29,10 @@ def find_whole_layers(
     technique.
     """
     maker = PlanMaker(network, Timing(target), request or PlanRequest(), board)
-    found = fastest_whole_layers(maker)
-    plan = maker.explained(found.choice) if explain else found.plan
-    trades = undominated_trade_offs([trade_off_of(timed, found.cost) for timed in maker.all_made])
-    is_least = found.peak == maker.make(PlanChoice()).peak
+    fastest = fastest_whole_layers(maker)
+    plan = maker.explained(fastest.choice) if explain else fastest.plan
+    trades = undominated_trade_offs([trade_off_of(timed, fastest.cost) for timed in maker.all_made])
+    is_least = fastest.peak == maker.make(PlanChoice()).peak
     return FoundPlan(plan, plan, () if is_least else trades)
 
 
@@ -60,7 +60,7 @@ def _free_of_overlaps(maker: PlanMaker, least: PlannedChoice) -> PlannedChoice:
     wanted = sorted(gains, key=lambda layers: -gains[layers])[:MOST_TRIALS]
     best = least
     for layers in (frozenset().union(*wanted), *wanted):
-        found = maker.make(best.choice.with_no_overlap(layers))
-        if found.peak <= least.peak and found.cost < best.cost:
-            best = found
+        planned = maker.make(best.choice.with_no_overlap(layers))
+        if planned.peak <= least.peak and planned.cost < best.cost:
+            best = planned
     return best

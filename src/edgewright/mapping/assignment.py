@@ -40,16 +40,16 @@ class AssignmentProblem:
     @cached_property
     def seconds(self) -> Floats:
         """Seconds of each layer on each processor, including a GPU's transfers of inputs and outputs."""
-        found = np.array([execution.seconds for execution in self.executions]).T
+        seconds = np.array([execution.seconds for execution in self.executions]).T
         for column, execution in enumerate(self.executions):
             pool = self.problem.pool[execution.pool]
             for tensor in self.problem.tensors if pool.is_gpu else ():
                 if tensor.producer is None:
                     for reader in tensor.readers:
-                        found[reader, column] += pool.reading.seconds(1, tensor.bytes)
+                        seconds[reader, column] += pool.reading.seconds(1, tensor.bytes)
                 elif tensor.is_output:
-                    found[tensor.producer, column] += pool.writing.seconds(1, tensor.bytes)
-        return found
+                    seconds[tensor.producer, column] += pool.writing.seconds(1, tensor.bytes)
+        return seconds
 
     def moving(self, edge: tuple[int, int, int], processor: int) -> tuple[float, float]:
         """Seconds to write and read what an edge carries between processors."""
@@ -85,11 +85,11 @@ class AssignmentProblem:
         loads = self.loads(genes)
         possible: Flags = np.asarray(np.isfinite(loads).all(1))
         if goal == "slowest":
-            found = loads.max(1)
+            value = loads.max(1)
         else:
             finite = np.where(possible[:, None], loads, 0.0)
-            found = np.abs(finite[:, :, None] - finite[:, None, :]).sum((1, 2))
-        return np.where(possible, found, np.inf)
+            value = np.abs(finite[:, :, None] - finite[:, None, :]).sum((1, 2))
+        return np.where(possible, value, np.inf)
 
 
 def single_processors(problem: MappingProblem) -> AssignmentProblem:
@@ -203,18 +203,18 @@ def assign_exact(problem: AssignmentProblem, goal: AssignmentGoal = "slowest", e
 
     solver = repeatable_solver(effort)
     status = solve(solver, model)
-    found = [start]
+    genes = [start]
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        found.append(
+        genes.append(
             [
                 next(p for p in processors if (layer, p) in runs and solver.value(runs[layer, p]))
                 for layer in range(len(seconds))
             ]
         )
-    values = problem.values(np.array(found), goal)
+    values = problem.values(np.array(genes), goal)
     best = int(values.argmin())
     bound = max(0.0, solver.best_objective_bound * unit) if status != cp_model.UNKNOWN else 0.0
-    return Assignment(tuple(found[best]), float(values[best]), min(bound, float(values[best])))
+    return Assignment(tuple(genes[best]), float(values[best]), min(bound, float(values[best])))
 
 
 def _crossing(

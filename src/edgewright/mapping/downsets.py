@@ -53,16 +53,16 @@ class Downsets:
         times = np.array(execution.seconds)
         possible = np.isfinite(times)
         sums = self.members @ np.where(possible, times, 0.0)
-        found: Floats = sums[None, :] - sums[:, None]
+        seconds: Floats = sums[None, :] - sums[:, None]
         if not possible.all():
             blocked = self.members @ (~possible).astype(np.float64)
-            found = np.where(blocked[None, :] > blocked[:, None], np.inf, found)
+            seconds = np.where(blocked[None, :] > blocked[:, None], np.inf, seconds)
         if self.problem.has_moves:
             pool = self.problem.pool[execution.pool]
             moved = self.moved_outside if pool.is_gpu else self.moved
-            found = found + pool.reading.seconds(1, 0) * moved.tensors_in + pool.reading.per_byte * moved.bytes_in
-            found += pool.writing.latency * moved.tensors_out + pool.writing.per_byte * moved.bytes_out
-        return np.where(self.is_stage, np.maximum(found, 0.0), np.inf)
+            seconds = seconds + pool.reading.seconds(1, 0) * moved.tensors_in + pool.reading.per_byte * moved.bytes_in
+            seconds += pool.writing.latency * moved.tensors_out + pool.writing.per_byte * moved.bytes_out
+        return np.where(self.is_stage, np.maximum(seconds, 0.0), np.inf)
 
     @cached_property
     def moved(self) -> StageTraffic:
@@ -90,12 +90,12 @@ class Downsets:
     @cached_property
     def working_bytes(self) -> Floats:
         """The most that a layer of each stage reads and writes: a lower bound for the stage's arena."""
-        found = np.zeros((len(self.sets), len(self.sets)))
+        working = np.zeros((len(self.sets), len(self.sets)))
         sizes = self.problem.working_bytes
         for layer in sorted(range(len(sizes)), key=lambda layer: sizes[layer]):
             inside = self.members[:, layer]
-            found[~inside[:, None] & inside[None, :]] = sizes[layer]
-        return found
+            working[~inside[:, None] & inside[None, :]] = sizes[layer]
+        return working
 
 
 @dataclass(frozen=True)
@@ -120,20 +120,20 @@ def find_cuts(problem: MappingProblem, most: int = MOST) -> Downsets:
     """All downsets; if there are more than `most`, those along a few orders of the layers."""
     waits = [sum(1 << other for other in before) for before in problem.before]
     everything = (1 << len(waits)) - 1
-    found, front = {0}, {0}
-    while front and len(found) <= most:
+    cuts, front = {0}, {0}
+    while front and len(cuts) <= most:
         front = {
             one | 1 << layer
             for one in front
             for layer, wait in enumerate(waits)
             if not one >> layer & 1 and wait & one == wait
         }
-        found |= front
+        cuts |= front
     complete = not front
     if not complete:
-        found = {prefix for order in _orders(problem) for prefix in _prefixes(order)}
-    assert everything in found
-    return Downsets(problem, tuple(sorted(found, key=lambda one: (one.bit_count(), one))), complete)
+        cuts = {prefix for order in _orders(problem) for prefix in _prefixes(order)}
+    assert everything in cuts
+    return Downsets(problem, tuple(sorted(cuts, key=lambda one: (one.bit_count(), one))), complete)
 
 
 def _orders(problem: MappingProblem) -> Iterator[Sequence[int]]:

@@ -97,8 +97,8 @@ class PipelineSolver:
 
     def periods(self) -> Floats:
         """Every period that a stage can have, shortest first."""
-        found = np.concatenate([np.unique(choice.period) for choice in self.choices])
-        return np.unique(found[np.isfinite(found)])
+        periods = np.concatenate([np.unique(choice.period) for choice in self.choices])
+        return np.unique(periods[np.isfinite(periods)])
 
     def shortest_period(self, cost: Cost, most: float) -> float | None:
         """The shortest period at which the sum of costs is within the limit; None if there is none."""
@@ -151,14 +151,14 @@ class _Search:
         """The stages of the least value, reconstructed from the last one backwards."""
         if self.value == inf:
             return ()
-        found: list[MappedStage] = []
+        mapped: list[MappedStage] = []
         stages, cores, stop = self.last, self.solver.capacity, len(self.solver.cuts.sets) - 1
         while stop:
             start, choice, (stages, cores) = self._last_stage(stages, cores, stop)
             layers = self.solver.cuts.layers(start, stop)
-            found.append(stage_of(self.solver.problem, [layers], choice.execution, choice.replicas))
+            mapped.append(stage_of(self.solver.problem, [layers], choice.execution, choice.replicas))
             stop = start
-        return tuple(reversed(found))
+        return tuple(reversed(mapped))
 
     def _last_stage(self, stages: int, cores: Counts, stop: int) -> tuple[int, StageChoice, tuple[int, Counts]]:
         wanted = self.best[stages, cores][stop]
@@ -188,12 +188,12 @@ def best_under_load(
 ) -> BoardMapping:
     """The best of the solutions for each number of busy cores, since times depend on it."""
     cuts = find_cuts(problem)
-    found: list[BoardMapping] = []
+    mappings: list[BoardMapping] = []
     for busy in problem.loads_worth_trying():
         solver = PipelineSolver(problem.slowed(busy).with_cores(busy), limits, cuts)
         if stages := solve(solver):
             mapping = BoardMapping(solver.problem, stages, "exact", cuts.complete)
-            found.append(with_busy_cores(mapping, problem))
-    if not found:
+            mappings.append(with_busy_cores(mapping, problem))
+    if not mappings:
         raise Infeasible("no mapping keeps the limits")
-    return min(found, key=value)
+    return min(mappings, key=value)

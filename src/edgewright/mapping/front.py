@@ -24,12 +24,12 @@ def mapping_front(problem: MappingProblem, goal: MappingGoal, power: Power = UNK
     check(problem, goal, power)
     bound = throughput_bound(problem, goal.limits)
     solver = PipelineSolver(problem.slowed({pool.name: pool.cores for pool in problem.pools}), goal.limits)
-    found: dict[tuple[MappedStage, ...], MappingAnswer] = {}
+    answers: dict[tuple[MappedStage, ...], MappingAnswer] = {}
     for stages in _candidates(solver):
-        if stages and stages not in found:
+        if stages and stages not in answers:
             mapping = with_busy_cores(BoardMapping(solver.problem, stages, "exact", False), problem)
-            found[stages] = MappingAnswer(mapping, timing_of(mapping), bound, power)
-    kept = _undominated(answer for answer in found.values() if _is_allowed(answer, goal))
+            answers[stages] = MappingAnswer(mapping, timing_of(mapping), bound, power)
+    kept = _undominated(answer for answer in answers.values() if _is_allowed(answer, goal))
     return tuple(sorted(kept, key=lambda answer: -answer.throughput))
 
 

@@ -86,10 +86,10 @@ def _solved(problem: MappingProblem, goal: MappingGoal, power: Power) -> BoardMa
         return map_exact(problem, goal.limits)
     solve, value = _search(problem, goal, power, at_most)
     try:
-        found = best_under_load(problem, goal.limits, solve, value)
+        mapping = best_under_load(problem, goal.limits, solve, value)
     except Infeasible:
         raise Infeasible(_least(problem, goal)) from None
-    return replace(found, optimal=False)
+    return replace(mapping, optimal=False)
 
 
 Solve = Callable[[PipelineSolver], tuple[MappedStage, ...]]
@@ -108,8 +108,8 @@ def _search(
         if goal.minimise == "period":
             periods = {cost: solver.shortest_period(cost, 1.0) for cost in costs}
             within = {cost: x for cost, x in periods.items() if x is not None and x <= at_most * (1 + 1e-9)}
-            found = (solver.cheapest(period, cost) for cost, period in within.items())
-            return min((stages for stages in found if _keeps(solver, goal, stages)), key=_period, default=())
+            pipelines = (solver.cheapest(period, cost) for cost, period in within.items())
+            return min((stages for stages in pipelines if _keeps(solver, goal, stages)), key=_period, default=())
         for cost in (cost_of(solver, goal.minimise), *costs):
             stages = solver.cheapest(at_most, cost)
             if _keeps(solver, goal, stages):
@@ -210,10 +210,10 @@ def _or_assigned(answer: MappingAnswer, goal: MappingGoal) -> MappingAnswer:
         problem = single_processors(answer.mapping.problem)
     except Infeasible:  # some layer has times for several cores only
         return answer
-    found = assign_exact(problem, "slowest", effort=0.3)
-    if found.value >= answer.timing.period:
+    assignment = assign_exact(problem, "slowest", effort=0.3)
+    if assignment.value >= answer.timing.period:
         return answer
-    mapping = replace(mapping_of(problem, found.genes, "exact"), problem=answer.mapping.problem)
+    mapping = replace(mapping_of(problem, assignment.genes, "exact"), problem=answer.mapping.problem)
     other = MappingAnswer(mapping, timing_of(mapping), answer.bound, answer.power)
     return other if other.throughput > answer.throughput else answer
 

@@ -30,13 +30,13 @@ class MeasuredMapping:
 
     def busy(self, answer: MappingAnswer, deployment: Deployment) -> tuple[float, ...]:
         """The share of time that each stage's workers computed."""
-        found = []
+        shares = []
         for number, stage in enumerate(answer.mapping.stages):
             part = deployment.parts[_first_part(answer, number)].name
             names = [worker.name for worker in deployment.workers if part in worker.parts]
             total = sum(self.ours.workers[name].busy for name in names)
-            found.append(total / stage.replicas / self.ours.seconds if self.ours.seconds else 0.0)
-        return tuple(found)
+            shares.append(total / stage.replicas / self.ours.seconds if self.ours.seconds else 0.0)
+        return tuple(shares)
 
     def to_dict(self) -> Mapping[str, float | None]:
         """The measurements as `--json` prints them."""

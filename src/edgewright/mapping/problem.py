@@ -110,19 +110,19 @@ class MappingProblem:
     @cached_property
     def before(self) -> tuple[frozenset[int], ...]:
         """The layers whose outputs each layer reads."""
-        found: list[set[int]] = [set() for _ in self.layers]
+        predecessors: list[set[int]] = [set() for _ in self.layers]
         for producer, reader, _ in self.edges:
-            found[reader].add(producer)
-        return tuple(map(frozenset, found))
+            predecessors[reader].add(producer)
+        return tuple(map(frozenset, predecessors))
 
     @cached_property
     def working_bytes(self) -> tuple[int, ...]:
         """Inputs and output of each layer: the memory that it needs while it runs."""
-        found = [0] * len(self.layers)
+        working = [0] * len(self.layers)
         for tensor in self.tensors:
             for layer in {tensor.producer, *tensor.readers} - {None}:
-                found[layer] += tensor.bytes  # type: ignore[index]
-        return tuple(found)
+                working[layer] += tensor.bytes  # type: ignore[index]
+        return tuple(working)
 
     @property
     def has_moves(self) -> bool:

@@ -96,15 +96,15 @@ def _columns(profile: Profile, processor: str) -> Mapping[tuple[int, str], tuple
         (time.lanes, time.executor) for layer in profile.layers for time in layer.times if time.processor == processor
     )
     frames = {(one.processor, one.lanes, one.executor): one.seconds for one in reversed(profile.frames)}
-    found: dict[tuple[int, str], tuple[float, ...]] = {}
+    columns: dict[tuple[int, str], tuple[float, ...]] = {}
     for lanes, executor in keys:
         times = [profile.time(layer.name, processor, lanes, executor) for layer in profile.layers]
         seconds = tuple(time.seconds if time else inf for time in times)
         whole = frames.get((processor, lanes, executor))
         total = sum(seconds)
         factor = whole / total if whole and 0 < total < inf else 1.0
-        found[lanes, executor] = tuple(one * factor for one in seconds)
-    return found
+        columns[lanes, executor] = tuple(one * factor for one in seconds)
+    return columns
 
 
 def joining_tensors(network: Network) -> Iterator[JoiningTensor]:

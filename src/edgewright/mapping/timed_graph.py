@@ -42,11 +42,11 @@ def timing_of(mapping: BoardMapping) -> MappingTiming:
     fifos, unit = tuple(_fifos(mapping)), _unit(mapping)
     graph = timed_graph(mapping, fifos)
     capacities, least = _capacities(mapping, graph)
-    found = float(period(graph, capacities))
+    frame_period = float(period(graph, capacities))
     steady = latency(graph, capacities)
     longest = steady.steady if steady.steady is not None else steady.first
     # The exact sum of times rather than units, if no stage waits.
-    exact = mapping.load_period if found <= GRAIN else found * unit
+    exact = mapping.load_period if frame_period <= GRAIN else frame_period * unit
     sized = tuple(replace(fifo, slots=_slots(mapping, fifo, graph, capacities)) for fifo in fifos)
     size = sum(fifo.slots * slot_bytes(mapping, fifo) for fifo in sized)
     return MappingTiming(exact, float(longest) * unit, sized, size, least)

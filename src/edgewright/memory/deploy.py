@@ -52,8 +52,8 @@ def deploy(
     `planner` returns the plan of each part, or None for parts that another runtime executes; by default the plan with
     the least RAM whose inputs and outputs lie in the FIFOs' slots.
     """
-    found = drafted(networks, requests, workers, slots=slots, memory=memory, planner=planner)
-    placed = replace(found, arenas=laid_out(found))
+    draft = drafted(networks, requests, workers, slots=slots, memory=memory, planner=planner)
+    placed = replace(draft, arenas=laid_out(draft))
     checked_deployment(placed, with_plans=False)
     return replace(placed, predictions=memory_predictions(placed))
 
@@ -132,14 +132,14 @@ class _DeploymentDraft:
             for name, part in self.cut.items()
         }
         self._give_results()
-        found = {}
+        parts = {}
         for name, part in self.cut.items():
             given = [what for what, (source, _) in self.carried.items() if source == name]
             if not given:
                 raise ModelError(f"part '{name}' gives nothing that another part or the caller reads")
             ended = with_outputs(part, given)
-            found[name] = with_inputs(ended, {own: pieces[name][own] for own in ended.inputs})
-        return found
+            parts[name] = with_inputs(ended, {own: pieces[name][own] for own in ended.inputs})
+        return parts
 
     def _pieces(self, reader: str, wanted: TensorRegion) -> list[TensorRegion]:
         """The FIFOs that together carry a region to a part."""
@@ -147,13 +147,13 @@ class _DeploymentDraft:
         if wanted.tensor in network.inputs:
             whole = replace(wanted, region=Region.whole(network.tensors[wanted.tensor].shape))
             return [self._carry(whole if len(self.everywhere) == 1 else wanted, OUTSIDE, reader)]
-        found, left = [], wanted.region.size
+        pieces, left = [], wanted.region.size
         for source, held in self._held(wanted):
             inside = held.region & wanted.region
             if inside.is_empty or not left:
                 continue
             is_near = self.devices[source] == self.devices[reader] and len(self.devices[source]) == 1
-            found.append(self._carry(held if is_near else replace(held, region=inside), source, reader))
+            pieces.append(self._carry(held if is_near else replace(held, region=inside), source, reader))
             left -= inside.size
         if left:
             sums = " (partial sums)" if wanted.share is not None else ""
@@ -161,18 +161,18 @@ class _DeploymentDraft:
                 f"part '{reader}' reads {wanted.region} of '{wanted.tensor}'{sums}, and other parts give "
                 f"{wanted.region.size - left} of its {wanted.region.size} elements"
             )
-        return found
+        return pieces
 
     def _held(self, wanted: TensorRegion) -> list[tuple[str, TensorRegion]]:
         """The regions of a tensor that parts produce; an exact match comes first."""
         key = (wanted.network, wanted.tensor, wanted.share)
-        found = [
+        regions = [
             (name, held)
             for name, part in self.cut.items()
             for held in part.outputs.values()
             if (held.network, held.tensor, held.share) == key
         ]
-        return sorted(found, key=lambda each: each[1] != wanted)
+        return sorted(regions, key=lambda each: each[1] != wanted)
 
     def _carry(self, what: TensorRegion, source: str, reader: str) -> TensorRegion:
         known, readers = self.carried.setdefault(what, (source, []))

@@ -65,7 +65,7 @@ def _ram_for(plan: Plan, board: Board) -> int:
 def critical_buffers(plan: Plan) -> tuple[str, ...]:
     """The buffers that stack up from address 0 to the peak; one of them must shrink before the peak can (S 4.3.3, fig.
     4.10)."""
-    found: list[str] = []
+    chosen: list[str] = []
     for memory, size in plan.arenas.items():
         # Scratch of kernels takes what is free.
         buffers = [b for b in plan.buffers if b.memory == memory and b.kind is not BufferKind.KERNELS]
@@ -73,8 +73,8 @@ def critical_buffers(plan: Plan) -> tuple[str, ...]:
         offsets = {b.name: b.offset for b in buffers}
         placement = Placement(offsets, align_up(size, plan.alignment), 0, "planned")
         problem = LayoutProblem(items, _gaps(buffers, plan.alignment), plan.alignment)
-        found.extend(critical(problem, placement))
-    return tuple(found)
+        chosen.extend(critical(problem, placement))
+    return tuple(chosen)
 
 
 def _gaps(buffers: Sequence[Buffer], alignment: int) -> Mapping[tuple[str, str], tuple[int, int]]:

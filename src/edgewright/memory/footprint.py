@@ -54,10 +54,10 @@ def footprint(network: Network, views: Views, schedule: FusionSchedule) -> Footp
             root: None if schedule.lanes > 1 else _span(network, schedule.layers, members)
             for root, members in inner.items()
         }
-        found = {root: _local(network, root, cuts[root], tuple(cuts[root]), spans[root]) for root in inner}
-        return Footprint(schedule, found, sums, len(schedule.layers), {})
+        kept = {root: _local(network, root, cuts[root], tuple(cuts[root]), spans[root]) for root in inner}
+        return Footprint(schedule, kept, sums, len(schedule.layers), {})
     windows = RowWindows(views, fused)
-    found = {root: _rows_of(windows, root, members, cuts[root]) for root, members in inner.items()}
+    kept = {root: _rows_of(windows, root, members, cuts[root]) for root, members in inner.items()}
     lags = band_lags(views, fused) if schedule.is_banded else {} if schedule.splits else windows.lags
     shares = {
         (x, y): Distance(below=lag, above=network.tensors[x].bytes)
@@ -65,19 +65,19 @@ def footprint(network: Network, views: Views, schedule: FusionSchedule) -> Footp
         if x not in inner and y not in inner and x != y
     }
     if schedule.lanes > 1:
-        found = {root: replace(local, calls=None) for root, local in found.items()}
+        kept = {root: replace(local, calls=None) for root, local in kept.items()}
     tails = {
         (x, y): tail
         for (x, y), tail in windows.tails.items()
-        if x in found and found[x].calls is None and y not in inner and not schedule.splits and schedule.lanes == 1
+        if x in kept and kept[x].calls is None and y not in inner and not schedule.splits and schedule.lanes == 1
     }
-    return Footprint(schedule, found, sums, len(windows.trace.chains), shares, tails)
+    return Footprint(schedule, kept, sums, len(windows.trace.chains), shares, tails)
 
 
 def band_lags(views: Views, fused: FusedLayers) -> Mapping[tuple[str, str], int]:
     """(X, Y): how many bytes before input X output Y must begin, so that a band of rows never overwrites what it or a
     later band reads. For single images that fill their buffers, on one core."""
-    network, schedule, found = fused.network, fused.schedule, dict[tuple[str, str], int]()
+    network, schedule, lags = fused.network, fused.schedule, dict[tuple[str, str], int]()
     if schedule.lanes > 1 or fused.partial:
         return {}
     bands = Tiling(fused, schedule.splits[0])
@@ -89,8 +89,8 @@ def band_lags(views: Views, fused: FusedLayers) -> Mapping[tuple[str, str], int]
         for (begin, end), (_, stop) in zip(bands.reads(x)[::-1], bands.intervals[made[y]][::-1], strict=True):
             needed = min(needed, begin * row[x]) if end > begin else needed
             lag = max(lag, stop * row[y] - needed)
-        found[x, y] = lag
-    return found
+        lags[x, y] = lag
+    return lags
 
 
 def _fills_images(network: Network, views: Views, name: str) -> bool:
@@ -120,7 +120,7 @@ def _tile_sizes(
     views: Views, fused: FusedLayers, inner: Mapping[str, Sequence[str]]
 ) -> Mapping[str, Mapping[int, int]]:
     """For each inner root, the largest extent of a tile along each axis."""
-    found: dict[str, dict[int, int]] = {root: {} for root in inner}
+    sizes: dict[str, dict[int, int]] = {root: {} for root in inner}
     for split in fused.schedule.splits[1 if fused.schedule.is_banded else 0 :]:
         parts = Tiling(fused, split).intervals
         for root, members in inner.items():
@@ -128,8 +128,8 @@ def _tile_sizes(
             extent = tile_extent(fused.network, views, members, axis, parts)
             if extent is None:
                 raise InputError(f"tiles cannot cut '{root}' along axis {axis}: tensors that share its memory differ")
-            found[root][axis] = extent
-    return found
+            sizes[root][axis] = extent
+    return sizes
 
 
 def tile_extent(

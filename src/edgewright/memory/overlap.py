@@ -34,7 +34,7 @@ def distance(network: Network, layer: Layer, source: str) -> Distance:
     """The safe distances between a layer's output and one of its inputs, both dense."""
     x, y = network.tensors[source], network.tensors[layer.output]
     apart = Distance(below=y.bytes, above=x.bytes)
-    found = apart
+    safe = apart
     for which, name in enumerate(layer.inputs):
         if name != source:
             continue
@@ -42,8 +42,8 @@ def distance(network: Network, layer: Layer, source: str) -> Distance:
         if one is None:
             return apart
         # An input that is read twice must be safe for both.
-        found = one if found is apart else Distance(max(found.below, one.below), max(found.above, one.above))
-    return Distance(min(found.below, apart.below), min(found.above, apart.above))
+        safe = one if safe is apart else Distance(max(safe.below, one.below), max(safe.above, one.above))
+    return Distance(min(safe.below, apart.below), min(safe.above, apart.above))
 
 
 def most_shared(x: int, y: int, safe: Distance, alignment: int = 1) -> int:
@@ -90,10 +90,10 @@ def _distance(
     axes = range(len(out) if elementwise else len(out) - 1)
     if any(out[axis] > MOST_INDICES for axis in axes):
         return None
-    found = _reads(op, shapes, which, out, axes, read_bytes)
-    if found is None:
+    traced = _reads(op, shapes, which, out, axes, read_bytes)
+    if traced is None:
         return None
-    first, last, reads = found
+    first, last, reads = traced
     per_atom = write_bytes * (1 if elementwise else out[-1])
     inner = [per_atom * prod(out[axis + 1] for axis in axes[position:-1]) for position in range(len(axes))]
     begins = [np.arange(out[axis], dtype=np.int64) * step for axis, step in zip(axes, inner, strict=True)]
@@ -111,15 +111,15 @@ def _most_ahead(early: Sequence[Array], late: Sequence[Array], includes_same: bo
     Both are sums of one term for each axis. Two atoms agree along the first axes, then t' is further along one axis,
     and both are anywhere along the rest: so the most follows axis by axis, however many atoms there are.
     """
-    found = [sum(int((a - b).max()) for a, b in zip(early, late, strict=True))] if includes_same else [-_FAR]
+    leads = [sum(int((a - b).max()) for a, b in zip(early, late, strict=True))] if includes_same else [-_FAR]
     for k, (a, b) in enumerate(zip(early, late, strict=True)):
         if len(a) < 2:
             continue
         same = sum(int((early[j] - late[j]).max()) for j in range(k))
         further = int((np.maximum.accumulate(a[:-1]) - b[1:]).max())
         rest = sum(int(early[j].max() - late[j].min()) for j in range(k + 1, len(early)))
-        found.append(same + further + rest)
-    return max(found)
+        leads.append(same + further + rest)
+    return max(leads)
 
 
 def _in_step(atoms: int, read_bytes: int, write_bytes: int) -> Distance:

@@ -11,7 +11,6 @@ from typing import Unpack
 
 from ..errors import Infeasible, InputError
 from ..network import Layer, Network
-from ..network.operators import Concat, Reshape, Slice
 from ..platform import Board
 from ..program import Plan, Saving, rows_needed
 from ..program.legal import can_stream, can_sum
@@ -122,13 +121,13 @@ def _outside(network: Network, names: Collection[str]) -> frozenset[str]:
 
 def pulled_inputs(network: Network) -> tuple[tuple[str, int], ...]:
     """The inputs that can arrive row by row, and the rows kept of each; an error if there are none."""
-    found = pullable(network)
-    if not found:
+    rows = pullable(network)
+    if not rows:
         raise Infeasible(
             f"no input of '{network.name}' can be pulled by rows: that takes one image which one layer reads from "
             "top to bottom, a few rows at a time"
         )
-    return tuple(found.items())
+    return tuple(rows.items())
 
 
 def alignment_of(network: Network, board: Board | None, wanted: int | None) -> int:
@@ -198,8 +197,8 @@ def _savings(network: Network, techniques: Techniques, alignment: int, known: in
         added["depthwise in place by channel"] = replace(techniques, pulled=())
     trials = 3 if len(network.layers) <= MOST_TRIED else 1
     for name, step in added.items():
-        found = solve(network, step, alignment, peak, most_trials=trials).peak
-        result.append(Saving(name, min(found, result[-1].peak_bytes)))  # a technique need not be used
+        peak_with = solve(network, step, alignment, peak, most_trials=trials).peak
+        result.append(Saving(name, min(peak_with, result[-1].peak_bytes)))  # a technique need not be used
     last = "input pulled by rows" if techniques.pulled else "depthwise in place by channel"
     return (*result, Saving(last, peak))
 
@@ -227,7 +226,7 @@ def _least(network: Network, layer: Layer) -> int:
     out = network.tensors[layer.output]
     reads = [network.tensors[name] for name in network.activations(layer)]
     whole = max((tensor.bytes for tensor in (out, *reads)), default=0)
-    if isinstance(layer.op, Concat | Slice | Reshape) or can_sum(network, layer):
+    if layer.op.may_be_view or can_sum(network, layer):
         return 0  # possibly free, or only partial sums
     if not can_stream(network, layer, ()):
         return whole

@@ -53,14 +53,14 @@ class Candidate:
 
 def _clusters(heavy: Sequence[int]) -> list[tuple[int, int]]:
     """The ranges in which groups that cover these layers may begin and end; close ranges are merged."""
-    found: list[tuple[int, int]] = []
+    clusters: list[tuple[int, int]] = []
     for at in heavy:
         begin, end = max(0, at - NEAR), at + 1 + NEAR
-        if found and begin <= found[-1][1]:
-            found[-1] = (found[-1][0], end)
+        if clusters and begin <= clusters[-1][1]:
+            clusters[-1] = (clusters[-1][0], end)
         else:
-            found.append((begin, end))
-    return found
+            clusters.append((begin, end))
+    return clusters
 
 
 class Pricer:
@@ -92,10 +92,10 @@ class Pricer:
         while True:
             limit = min(peak, known or peak)
             arriving = self.arriving(wholes, limit)
-            found = self.least_peak(arriving)
-            if found >= peak:
+            least = self.least_peak(arriving)
+            if least >= peak:
                 return self.easiest(arriving, peak)
-            peak = found
+            peak = least
 
     def arriving(
         self, wholes: Sequence[list[Candidate]], limit: int, heavy: int | None = None, reach: int | None = None
@@ -131,14 +131,14 @@ class Pricer:
             best = min(within, key=lambda cut: effort[cut.first] + cut.effort, default=None)
             effort.append(effort[best.first] + best.effort if best else float("inf"))
             taken.append(best)
-        found: list[Candidate] = []
+        stages: list[Candidate] = []
         at = len(arriving)
         while at:
             cut = taken[at]
             assert cut is not None
-            found.append(cut)
+            stages.append(cut)
             at = cut.first
-        return found[::-1]
+        return stages[::-1]
 
     def whole(self, at: int) -> Candidate:
         saved = max(self.shared.get(at, 0), self._saved_by_planes(at))
@@ -195,7 +195,7 @@ class Pricer:
         rolling = inner_roots(self.network, self.views, names)
         memory = least = self.crossing[last] + self.sums(last - 1)  # live after the group
         handed: dict[int, int] = {}  # bytes passed on inside each chain
-        effort, found = 0, []
+        effort, groups = 0, []
         trailing = self.trailing(trace.lags, begin, last)
         for first in range(last - 1, begin - 1, -1):
             # A tensor whose last read is inside comes from outside unless its writer is inside too.
@@ -212,22 +212,22 @@ class Pricer:
                     least += window
             effort += self.effort_by_rows(first)
             needed = memory + max(handed.values(), default=0) - trailing[first - begin]
-            found.append(
+            groups.append(
                 Candidate(first, last, needed, effort, replace(schedule, layers=tuple(self.names[first:last])))
             )
-        return found, least
+        return groups, least
 
     @cached_property
     def _overwritten(self) -> Mapping[str, int]:
         """Bytes of a row that the windows of these roots do not need, because the result overwrites it."""
-        found, unit = {}, self.problem.alignment
+        bytes_of, unit = {}, self.problem.alignment
         looked_into = {self.views.places[self.network.by_name[name].output].root for name in self.views.free}
         for layer in self.layers if self.problem.techniques.in_place else ():
             for name in waiting_sources(self.network, layer)[:1]:
                 tensor = self.network.tensors[name]
                 if self.views.places[name].root == name not in looked_into:
-                    found[name] = tensor.bytes // tensor.shape[ROWS] // unit * unit
-        return found
+                    bytes_of[name] = tensor.bytes // tensor.shape[ROWS] // unit * unit
+        return bytes_of
 
     def effort_by_rows(self, at: int) -> int:
         """The extra cost of running this layer row by row instead of whole."""
@@ -269,10 +269,10 @@ class Pricer:
         return self._grouped((first, root) for root, (first, _) in self.spans.items() if not stores[root].is_input)
 
     def _grouped(self, roots: Iterable[tuple[int, str]]) -> list[list[str]]:
-        found: list[list[str]] = [[] for _ in self.layers]
+        grouped: list[list[str]] = [[] for _ in self.layers]
         for at, root in roots:
-            found[at].append(root)
-        return found
+            grouped[at].append(root)
+        return grouped
 
     @cached_property
     def _partial(self) -> set[str]:

@@ -79,22 +79,22 @@ class PlanningProblem:
         """The stage's own memory: windows and tiles, the plane of a depthwise layer."""
         always = (0, node.footprint.calls - 1 if node.footprint else 0)
         lanes = node.footprint.schedule.lanes if node.footprint else 1
-        found: dict[str, Scratch] = {}
+        scratch: dict[str, Scratch] = {}
 
         def add(kind: BufferKind, owner: str, size: int) -> None:
-            found[kind.name_for(owner)] = Scratch(size, always, 1, kind, owner)
+            scratch[kind.name_for(owner)] = Scratch(size, always, 1, kind, owner)
 
         if node.footprint:
             for name, size in node.footprint.sums.items():
                 add(BufferKind.SUMS, name, self._aligned(size))
             for root, local in node.footprint.locals.items():
-                found[root] = Scratch(lanes * self._aligned(local.bytes), local.calls or always, lanes)
+                scratch[root] = Scratch(lanes * self._aligned(local.bytes), local.calls or always, lanes)
         elif plane := self.views.planes.get(node.name):
             add(BufferKind.PLANE, node.name, plane)
         if room := dict(self.techniques.scratch_bytes).get(node.name):
             unaligned = max(0, 8 - self.alignment)  # kernels use it from a multiple of 8 on
             add(BufferKind.ROOM, node.name, self._aligned(lanes * room + unaligned))
-        return found
+        return scratch
 
     def _aligned(self, size: int) -> int:
         return align_up(size, self.alignment)
@@ -148,7 +148,7 @@ class PlanningProblem:
     @cached_property
     def pairs(self) -> Mapping[tuple[int, str, str], Distance]:
         """(step, X, Y): the allowed distances of Y and X if X dies at the step; only pairs that can share bytes."""
-        found = {}
+        pairs = {}
         for step, node in enumerate(self.nodes):
             for (root, target), safe in self._distances(node).items():
                 if self.stores[target].writers != (step,) or root in dict(self.techniques.pulled):
@@ -156,8 +156,8 @@ class PlanningProblem:
                 if root in self.outside or target in self.outside:
                     continue
                 if most_shared(self.stores[root].size, self.stores[target].size, safe, self.alignment) > 0:
-                    found[step, root, target] = safe
-        return found
+                    pairs[step, root, target] = safe
+        return pairs
 
     def _distances(self, node: StageNode) -> Mapping[tuple[str, str], Distance]:
         """(X, Y): the allowed distances of an output and an input of the stage, if both fill their buffers."""
@@ -175,16 +175,18 @@ class PlanningProblem:
             return {}
         if layer.name in self.techniques.no_overlap:
             return {}
-        found = {}
+        distances = {}
         for source in self.network.activations(layer):
             root = self.filled(source)
             read_as = [n for n in self.network.activations(layer) if places[n].root == root]
             if root is not None and root != target and len(read_as) == 1:
-                found[root, target] = distance(self.network, layer, source)
+                distances[root, target] = distance(self.network, layer, source)
         # Rows arrive from top to bottom only.
         if any(name in dict(self.techniques.pulled) for name in layer.inputs):
-            found = {(x, y): replace(safe, above=self.network.tensors[x].bytes) for (x, y), safe in found.items()}
-        return found
+            distances = {
+                (x, y): replace(safe, above=self.network.tensors[x].bytes) for (x, y), safe in distances.items()
+            }
+        return distances
 
     def row_windows(self, layers: tuple[str, ...]) -> RowWindows:
         """The layers traced row by row; computed once for each group, since it is slow."""
@@ -257,18 +259,18 @@ class PlanningProblem:
         for (step, x, y), safe in self.pairs.items():
             if spans[x][1] == at[step] == spans[y][0] and not self.stores[x].is_output:
                 dying.setdefault(step, []).append((x, y, safe))
-        found = {}
+        gaps = {}
         for pairs in dying.values():
             for x, y, safe in pairs:
                 above = safe.above if len(pairs) == 1 else self.stores[x].size
-                found[x, y] = (above, safe.below)
+                gaps[x, y] = (above, safe.below)
         for step, node in enumerate(self.nodes):
             tails = node.footprint.tails if node.footprint and self.techniques.overlap else {}
             for (x, y), tail in tails.items():  # the last rows of Y are written after X is dead
                 is_born = spans[y][0] == at[step] and self.filled(y) == y and y not in self.outside
                 if is_born and tail < self.stores[y].size:
-                    found[x, y] = (self._aligned(self.locals[x].bytes), tail)
-        return found
+                    gaps[x, y] = (self._aligned(self.locals[x].bytes), tail)
+        return gaps
 
     def filled(self, name: str) -> str | None:
         """The root that the tensor fills completely, if any."""
@@ -297,11 +299,11 @@ def dependencies(network: Network, nodes: Sequence[Sequence[Layer]]) -> tuple[tu
             sources[layer.output] = tuple(
                 dict.fromkeys(s for name in network.activations(layer) for s in sources[name])
             )
-    found = []
+    predecessors = []
     for step, layers in enumerate(nodes):
         reads = (s for layer in layers for name in network.activations(layer) for s in sources[name])
-        found.append(tuple(s for s in dict.fromkeys(reads) if s != step))
-    return tuple(found)
+        predecessors.append(tuple(s for s in dict.fromkeys(reads) if s != step))
+    return tuple(predecessors)
 
 
 def _sorted_tasks(network: Network, nodes: Sequence[StageNode]) -> tuple[StageNode, ...]:

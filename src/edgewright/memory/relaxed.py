@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from ..network import Layer, Network
-from ..network.operators import Concat, Reshape, Slice
+from ..network.operators import Concat, Slice
 from .layout.problem import align_up
 from .ordering.problem import OrderProblem, Store
 from .overlap import distance, most_shared, plane_scratch
@@ -67,23 +67,23 @@ def _moves_data(network: Network, layer: Layer) -> bool:
         and network.tensors[name].dtype is y.dtype
         for name in layer.inputs
     )
-    return isinstance(layer.op, Reshape | Slice | Concat) and alike
+    return layer.op.may_be_view and alike
 
 
 def _pieces(network: Network, moving: set[str], alignment: int) -> dict[str, tuple[tuple[str, int], ...]]:
     """The pieces (name, bytes) of each computed tensor: divided by slices, joined by concats."""
-    found: dict[str, tuple[tuple[str, int], ...]] = {}
+    pieces: dict[str, tuple[tuple[str, int], ...]] = {}
     for name in network.inputs:
-        found[name] = _cut(network, name, moving, alignment)
+        pieces[name] = _cut(network, name, moving, alignment)
     for layer in network.layers:
         if layer.name not in moving:
-            found[layer.output] = _cut(network, layer.output, moving, alignment)
+            pieces[layer.output] = _cut(network, layer.output, moving, alignment)
         elif isinstance(layer.op, Slice):
-            found[layer.output] = _selected(network, layer, found[layer.inputs[0]])
+            pieces[layer.output] = _selected(network, layer, pieces[layer.inputs[0]])
         else:
-            parts = (piece for name in dict.fromkeys(layer.inputs) for piece in found[name])
-            found[layer.output] = tuple(dict.fromkeys(parts))
-    return found
+            parts = (piece for name in dict.fromkeys(layer.inputs) for piece in pieces[name])
+            pieces[layer.output] = tuple(dict.fromkeys(parts))
+    return pieces
 
 
 def _cut(network: Network, name: str, moving: set[str], alignment: int) -> tuple[tuple[str, int], ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ..network import Network
-from ..network.operators import Concat, Reshape, Slice
 from ..program import ROWS, FusedLayers, FusionSchedule, PixelChain, RowTrace, rows_needed
 from .layout.problem import align_up
 from .views import Views, is_aligned
@@ -55,14 +54,14 @@ class RowWindows:
 
     def _reads(self) -> Mapping[str, list[tuple[int, tuple[int, ...]]]]:
         """For each root its readers, and the first byte each needs from every step on."""
-        found: dict[str, list[tuple[int, tuple[int, ...]]]] = {}
+        reads: dict[str, list[tuple[int, tuple[int, ...]]]] = {}
         for index, chain in enumerate(self.trace.chains):
             layers = [self.network.by_name[name] for name in chain.layers]
             for name in dict.fromkeys(name for layer in layers for name in self.network.activations(layer)):
                 place = self.views.places[name]
                 starts = (place.offset + start * place.strides[ROWS] for start, _ in self.trace.reads(index, name))
-                found.setdefault(place.root, []).append((index, (*starts, _FAR)))
-        return found
+                reads.setdefault(place.root, []).append((index, (*starts, _FAR)))
+        return reads
 
     def _run(self) -> None:
         trace = self.trace
@@ -92,18 +91,18 @@ class RowWindows:
                 done[at] += 1
                 for name, readers in touched[at]:
                     first[name] = min([starts[done[i]] for i, starts in readers])
-        self.lags = {(x, root): lag for root, found in lags.items() for x, lag in found.items()}
-        self.tails = {(x, root): tail for root, found in tails.items() for x, tail in found.items()}
+        self.lags = {(x, root): lag for root, by_tensor in lags.items() for x, lag in by_tensor.items()}
+        self.tails = {(x, root): tail for root, by_tensor in tails.items() for x, tail in by_tensor.items()}
 
     def _written(self, chain: PixelChain) -> list[tuple[str, int, int, int]]:
         """The roots that a chain writes: start of its rows, row pitch and row size in bytes."""
-        found = {}
+        written = {}
         for name in chain.layers:
             place = self.views.places[self.network.by_name[name].output]
             if place.root not in self.passing and name not in self.trace.fused.partial:
                 size = self._row_bytes(place.root)
-                found[place.root] = (place.root, place.offset, place.strides[ROWS], size)
-        return list(found.values())
+                written[place.root] = (place.root, place.offset, place.strides[ROWS], size)
+        return list(written.values())
 
     def _row_bytes(self, root: str) -> int:
         tensor = self.network.tensors[root]
@@ -123,14 +122,14 @@ def _note_lags(lags: dict[str, int], tails: dict[str, int], written: int, first:
 def passing_roots(views: Views, trace: RowTrace) -> Mapping[str, int]:
     """The roots that only pass rows on inside a chain, and their chain."""
     members = views.members
-    found = {}
+    passing = {}
     for index, chain in enumerate(trace.chains):
         outputs = {trace.network.by_name[name].output for name in chain.layers[:-1]}
         for name in outputs:
             root = views.places[name].root
             if set(members[root]) <= outputs:
-                found[root] = index
-    return found
+                passing[root] = index
+    return passing
 
 
 def pullable(network: Network) -> Mapping[str, int]:
@@ -138,27 +137,27 @@ def pullable(network: Network) -> Mapping[str, int]:
 
     Such an input is one image, read by a single layer from top to bottom.
     """
-    found = {}
+    kept = {}
     for name in network.inputs:
         shape = network.tensors[name].shape
         reader = network.sole_reader(name)
-        if reader is None or len(shape) != 4 or shape[0] != 1 or isinstance(reader.op, Concat | Reshape | Slice):
+        if reader is None or len(shape) != 4 or shape[0] != 1 or reader.op.may_be_view:
             continue
         needs = rows_needed(network, reader, name)
         if needs is not None:
-            found[name] = max(stop - start for start, stop in needs)
-    return {name: rows for name, rows in found.items() if 0 < rows < network.tensors[name].shape[ROWS]}
+            kept[name] = max(stop - start for start, stop in needs)
+    return {name: rows for name, rows in kept.items() if 0 < rows < network.tensors[name].shape[ROWS]}
 
 
 def rows_pulled(
     network: Network, free: Collection[str], pulled: Sequence[tuple[str, int]], schedules: Sequence[FusionSchedule]
 ) -> tuple[tuple[str, int], ...]:
     """The rows kept of each pulled input: those that one step of its reader needs, with these schedules."""
-    found = dict(pulled)
+    rows = dict(pulled)
     for schedule in (each for each in schedules if pulled and each.streamed):
         trace = RowTrace(FusedLayers(network, schedule, free))
         for index, chain in enumerate(trace.chains):
             read = {name for layer in chain.layers for name in network.by_name[layer].inputs}
-            for name in read & found.keys():
-                found[name] = max(found[name], *(stop - start for start, stop in trace.reads(index, name)))
-    return tuple(found.items())
+            for name in read & rows.keys():
+                rows[name] = max(rows[name], *(stop - start for start, stop in trace.reads(index, name)))
+    return tuple(rows.items())

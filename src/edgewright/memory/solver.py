@@ -64,7 +64,7 @@ def solve(
         return place(*ordered(network, no_views(network), techniques, alignment))
     choice = ViewChoice()
     best = place(*_chosen(network, choice, techniques, alignment))
-    movers = [layer for layer in network.layers if isinstance(layer.op, Concat | Slice | Reshape)]
+    movers = [layer for layer in network.layers if layer.op.may_be_view]
     everything = ViewChoice(copied=frozenset(layer.name for layer in movers))
     tried = {choice}
     # A reshape is always best as a view.
@@ -75,9 +75,9 @@ def solve(
         tried.update(trials)
         start = best.peak
         for trial in trials:
-            problem, found = _chosen(network, trial, techniques, alignment, best.peak)
-            if found.peak < best.peak:
-                solution = place(problem, found)
+            problem, order = _chosen(network, trial, techniques, alignment, best.peak)
+            if order.peak < best.peak:
+                solution = place(problem, order)
                 if solution.peak < best.peak:
                     best, choice = solution, trial
         if best.peak == start:
@@ -92,8 +92,8 @@ def _alternatives(network: Network, solution: Solution, choice: ViewChoice, most
     together. If there are more kinds than trials, as in unrolled loops, slices at different positions count as one
     kind.
     """
-    found = _with_alternatives(network, solution, choice, False)
-    return found if len(found) < most else _with_alternatives(network, solution, choice, True)
+    choices = _with_alternatives(network, solution, choice, False)
+    return choices if len(choices) < most else _with_alternatives(network, solution, choice, True)
 
 
 def _with_alternatives(network: Network, solution: Solution, choice: ViewChoice, is_broad: bool) -> list[ViewChoice]:
@@ -119,15 +119,15 @@ def _with_alternatives(network: Network, solution: Solution, choice: ViewChoice,
             root = problem.views.places[layer.output].root
             first, last = spans[root]
             in_the_way[kind] = in_the_way.get(kind, False) or (first <= fullest <= last and len(members[root]) > 1)
-    found = []
+    choices = []
     for kind in (kind for kind, matters in in_the_way.items() if matters):
         roots = {problem.views.places[network.by_name[name].output].root for name in alike[kind]}
         # The part written first may wait outside, unless it is already a copy.
         early = {parts[root] for root in roots if root in parts and parts[root] in network.tensors}
         if early - choice.moved:
-            found.append(replace(choice, moved=choice.moved | early))
-        found.append(replace(choice, copied=choice.copied ^ alike[kind]))
-    return found
+            choices.append(replace(choice, moved=choice.moved | early))
+        choices.append(replace(choice, copied=choice.copied ^ alike[kind]))
+    return choices
 
 
 def _chosen(
@@ -148,13 +148,13 @@ def ordered(
 
 
 def place(
-    problem: PlanningProblem, found: Order, capacity: int | None = None, effort: LayoutEffort | None = None
+    problem: PlanningProblem, order: Order, capacity: int | None = None, effort: LayoutEffort | None = None
 ) -> Solution:
     """The solution with addresses; `effort` depends on the number of buffers by default."""
-    layout = problem.layout_problem(found.steps)
+    layout = problem.layout_problem(order.steps)
     if effort is None:
         effort = LayoutEffort.NORMAL if len(layout.items) <= MOST_SEARCHED else LayoutEffort.QUICK
-    return Solution(problem, found, place_optimal(layout, capacity, effort))
+    return Solution(problem, order, place_optimal(layout, capacity, effort))
 
 
 def drop_needless_overlaps(solution: Solution) -> Solution:
@@ -169,9 +169,9 @@ def drop_needless_overlaps(solution: Solution) -> Solution:
     if best is None:
         dropped: list[Pair] = []
         for pair in pairs[:MOST_DROPS]:
-            found = _without(problem, [*dropped, pair], solution.peak)
-            if found is not None:
-                best = found
+            tighter = _without(problem, [*dropped, pair], solution.peak)
+            if tighter is not None:
+                best = tighter
                 dropped.append(pair)
     if best is None:
         return solution
@@ -207,7 +207,7 @@ def _without(problem: LayoutProblem, pairs: Collection[Pair], peak: int) -> Plac
     apart = replace(problem, gaps=kept)
     effort = LayoutEffort.NORMAL if len(problem.items) < MOST_REPLACED else LayoutEffort.QUICK
     try:
-        found = place_optimal(apart, capacity=peak, effort=effort)
+        placement = place_optimal(apart, capacity=peak, effort=effort)
     except Infeasible:
         return None
-    return found if found.peak <= peak else None
+    return placement if placement.peak <= peak else None

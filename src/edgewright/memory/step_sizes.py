@@ -20,8 +20,8 @@ def widen_steps(network: Network, views: Views, schedule: FusionSchedule) -> Ite
 
     Rows set by the schedule are kept.
     """
-    found = _heavy_rows(network, views, schedule) if schedule.streamed and not schedule.is_banded else ()
-    heavy = tuple(entry for entry in found if entry[0] not in dict(schedule.rows))
+    heavy_rows = _heavy_rows(network, views, schedule) if schedule.streamed and not schedule.is_banded else ()
+    heavy = tuple(entry for entry in heavy_rows if entry[0] not in dict(schedule.rows))
     rows = (*schedule.rows, *heavy)
     is_narrow = any(width for _, width in schedule.columns)
     if heavy:
@@ -35,7 +35,7 @@ def widen_steps(network: Network, views: Views, schedule: FusionSchedule) -> Ite
 def _heavy_rows(network: Network, views: Views, schedule: FusionSchedule) -> tuple[tuple[str, int], ...]:
     """The layers that run much faster with several rows in a step: many weights, few pixels."""
     trace = RowTrace(FusedLayers(network, schedule, views.free))
-    found = []
+    heavy = []
     for chain in trace.chains:
         layers = [network.by_name[name] for name in chain.layers]
         # Only a few rows of a network input are in memory at a time.
@@ -43,8 +43,8 @@ def _heavy_rows(network: Network, views: Views, schedule: FusionSchedule) -> tup
         width = _across(trace, chain)
         heaviest = max(layers, key=lambda layer: weights_read(network, layer))
         if weights_read(network, heaviest) >= HEAVY and width < PIXELS and not reads_image:
-            found.append((heaviest.name, -(-PIXELS // width)))
-    return tuple(found)
+            heavy.append((heaviest.name, -(-PIXELS // width)))
+    return tuple(heavy)
 
 
 def _across(trace: RowTrace, chain: PixelChain) -> int:
@@ -64,12 +64,12 @@ def narrow_steps(network: Network, views: Views, schedule: FusionSchedule) -> Fu
     pixels = pixel_bytes(views, trace)
     widths = [_across(trace, chain) for chain in trace.chains]
     room = max(size * min(width, NARROW) for size, width in zip(pixels, widths, strict=True))
-    found = [
+    schedules = [
         (chain.last, _even(width, room // size))
         for chain, size, width in zip(trace.chains, pixels, widths, strict=True)
         if size * width > room and chain.last not in dict(schedule.columns)
     ]
-    return replace(schedule, columns=(*schedule.columns, *found))
+    return replace(schedule, columns=(*schedule.columns, *schedules))
 
 
 def _even(width: int, most: int) -> int:
@@ -84,12 +84,12 @@ def _even(width: int, most: int) -> int:
 
 def pixel_bytes(views: Views, trace: RowTrace) -> list[int]:
     """For each chain the bytes of a pixel of everything passed on inside it, over all rows of a step."""
-    found = [0] * len(trace.chains)
+    sizes = [0] * len(trace.chains)
     for root, chain in passing_roots(views, trace).items():
         tensor = trace.network.tensors[root]
         if len(tensor.shape) == 4:
-            found[chain] += trace.chains[chain].rows * tensor.bytes // (tensor.shape[ROWS] * tensor.shape[COLUMNS])
-    return found
+            sizes[chain] += trace.chains[chain].rows * tensor.bytes // (tensor.shape[ROWS] * tensor.shape[COLUMNS])
+    return sizes
 
 
 def weights_read(network: Network, layer: Layer) -> int:

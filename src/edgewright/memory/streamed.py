@@ -67,7 +67,7 @@ def _checked(
     network: Network, schedules: Sequence[FusionSchedule], free: Collection[str], pulled: Collection[str]
 ) -> list[FusionSchedule]:
     """The schedules without layers that execute nothing; an error if one cannot be carried out."""
-    found: list[FusionSchedule] = []
+    checked: list[FusionSchedule] = []
     taken: set[str] = set()
     for schedule in schedules:
         known_layers(network, schedule.layers)
@@ -77,10 +77,10 @@ def _checked(
             raise InputError(f"layer '{min(twice)}' is asked to run in two ways at once")
         taken |= set(names)
         if names:
-            found.append(replace(schedule, layers=names))
-            for problem in problems(network, found[-1], free, pulled):
+            checked.append(replace(schedule, layers=names))
+            for problem in problems(network, checked[-1], free, pulled):
                 raise InputError(problem)
-    return found
+    return checked
 
 
 def _streamed(
@@ -140,10 +140,10 @@ def _widened(solution: Solution) -> Solution:
             parts = list(solution.problem.footprints)
             parts[at] = footprint(network, views, schedule)
             problem = replace(solution.problem, footprints=tuple(parts))
-            found = order(problem.order_problem())
+            order_found = order(problem.order_problem())
             effort = LayoutEffort.FIRST_FIT if len(problem.stores) > MOST_REPLACED else None
             try:
-                solution = place(problem, found, solution.peak, effort)
+                solution = place(problem, order_found, solution.peak, effort)
                 break
             except Infeasible:  # infeasible, or not found
                 continue
@@ -172,21 +172,21 @@ def streamed_groups(
 
 def named_groups(problem: PlanningProblem, order: Sequence[int], names: Collection[str]) -> tuple[FusionSchedule, ...]:
     """Schedules in which exactly these layers run row by row; consecutive ones form a group."""
-    found: list[list[str]] = [[]]
+    groups: list[list[str]] = [[]]
     for step in order:
         layer = problem.nodes[step].layers[0]
         if layer.name not in names:
-            found.append([])
+            groups.append([])
         elif can_stream(problem.network, layer, problem.views.free):
-            found[-1].append(layer.name)
+            groups[-1].append(layer.name)
         elif can_sum(problem.network, layer):
-            found[-1].append(layer.name)
-            found.append([])  # readers of the sums wait until they are complete
+            groups[-1].append(layer.name)
+            groups.append([])  # readers of the sums wait until they are complete
         else:
             raise InputError(
                 f"layer '{layer.name}' cannot run row by row: that takes one image, read from top to bottom"
             )
-    return tuple(FusionSchedule(tuple(group), streamed=True) for group in found if group)
+    return tuple(FusionSchedule(tuple(group), streamed=True) for group in groups if group)
 
 
 def bottleneck_tensors(network: Network, views: Views) -> frozenset[str]:
@@ -195,7 +195,7 @@ def bottleneck_tensors(network: Network, views: Views) -> frozenset[str]:
     places = views.places
     open_ends: set[str] = set()  # tensors that are still to be read
     left = {name: len(readers) for name, readers in network.readers.items()}
-    found = set()
+    bottlenecks = set()
     for layer in network.layers:
         for name in network.activations(layer):
             left[name] -= 1
@@ -205,5 +205,5 @@ def bottleneck_tensors(network: Network, views: Views) -> frozenset[str]:
             open_ends.add(layer.output)
         root = places[layer.output].root
         if open_ends == {layer.output} and network.tensors[root].bytes > network.tensors[layer.output].bytes:
-            found.add(layer.output)
-    return frozenset(found)
+            bottlenecks.add(layer.output)
+    return frozenset(bottlenecks)

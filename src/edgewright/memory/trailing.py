@@ -81,23 +81,23 @@ def _in_use(stage: _PlanStage, buffer: str) -> Sequence[Extent]:
     plan, steps = stage.plan, _touches(stage)
     inside = [name for name, view in plan.views.items() if view.buffer == buffer]
     rolling = [name for name in inside if _rolls(plan, name)]
-    found = [_rows_in_use(plan, steps, name) for name in rolling]
+    used = [_rows_in_use(plan, steps, name) for name in rolling]
     others = {name for name in inside if name not in rolling}
-    found.append(_bytes_in_use(plan, stage.number, steps, buffer, others))
-    return [_hull(extents) for extents in zip(*found, strict=True)]
+    used.append(_bytes_in_use(plan, stage.number, steps, buffer, others))
+    return [_hull(extents) for extents in zip(*used, strict=True)]
 
 
 @lru_cache(maxsize=16)
 def _touches(stage: _PlanStage) -> Sequence[Sequence[Touch]]:
     """For each step of a stage, the regions that it reads and the one that it writes."""
     program, network = stage.plan.program, stage.plan.network
-    found: list[Sequence[Touch]] = []
+    touches: list[Sequence[Touch]] = []
     for step in program.steps(program.stages[stage.number]):
         layer = network.by_name[step.layer]
         needs = zip(layer.inputs, program.needs(step), strict=True)
         reads = [(name, needed, False) for name, needed in needs if not needed.is_empty]
-        found.append((*reads, (layer.output, step.region, True)))
-    return found
+        touches.append((*reads, (layer.output, step.region, True)))
+    return touches
 
 
 def _rolls(plan: Plan, name: str) -> bool:
@@ -134,14 +134,14 @@ def _rows_in_use(plan: Plan, steps: Sequence[Sequence[Touch]], name: str) -> lis
                 part = region.with_axis(axis, (row, row + 1)) if view.window else region
                 _touch(lives.setdefault(row, []), at, part, is_write, is_rewritten=bool(view.tiled))
     whole, size = Region.whole(plan.network.tensors[name].shape), plan.buffer_named[view.buffer].size
-    found: list[list[Extent]] = [[] for _ in steps]
+    in_use: list[list[Extent]] = [[] for _ in steps]
     for row, each in lives.items():
         inside = whole.with_axis(axis, (row % count, row % count + 1))
         place = (0, size) if view.tiled else _reach(plan, name, inside)
         for life in each:
-            for extents in found[life.first : life.last + 1]:
+            for extents in in_use[life.first : life.last + 1]:
                 extents.append(place)
-    return [_hull(extents) for extents in found]
+    return [_hull(extents) for extents in in_use]
 
 
 def _touch(lives: list[_Life], at: int, region: Region, is_write: bool, is_rewritten: bool) -> None:
@@ -177,13 +177,13 @@ def _bytes_in_use(
     for each in touched:
         high = max([high, *(extent[1] for extent, is_write in each if is_write)])
         highs.append(max([high, *(extent[1] for extent, _ in each)]))
-    found: list[Extent] = []
+    extents: list[Extent] = []
     low = 0 if is_kept else own.size
     for each, high in zip(reversed(touched), reversed(highs), strict=True):
         here = min([low, *(extent[0] for extent, _ in each)])
         low = min([low, *(extent[0] for extent, is_write in each if not is_write)])
-        found.append((here, high) if here < high else None)
-    return found[::-1]
+        extents.append((here, high) if here < high else None)
+    return extents[::-1]
 
 
 def _extent(plan: Plan, name: str, region: Region) -> tuple[int, int]:

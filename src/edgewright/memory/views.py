@@ -36,10 +36,10 @@ class Views:
     @cached_property
     def members(self) -> Mapping[str, tuple[str, ...]]:
         """The tensors in each root's buffer."""
-        found: dict[str, list[str]] = {}
+        members: dict[str, list[str]] = {}
         for name, place in self.places.items():
-            found.setdefault(place.root, []).append(name)
-        return {root: tuple(names) for root, names in found.items()}
+            members.setdefault(place.root, []).append(name)
+        return {root: tuple(names) for root, names in members.items()}
 
 
 def no_views(network: Network) -> Views:

@@ -76,13 +76,13 @@ def _in_file(network: Network, name: str, value: Array) -> Array:
 
 
 def _unpacked(network: Network, name: str, value: Array) -> Array:
-    found = _in_file(network, name, value)
-    if found is not value and not np.array_equal(_stored(network, name, found), value):
+    in_file = _in_file(network, name, value)
+    if in_file is not value and not np.array_equal(_stored(network, name, in_file), value):
         kind = network.file_tensors[name].dtype.value
         raise InputError(
             f"input '{name}' holds stored values that no {kind} value of the model file gives; give it as {kind}"
         )
-    return found
+    return in_file
 
 
 def _converted(network: Network, value: Array, source: Tensor, target: Tensor) -> Array:

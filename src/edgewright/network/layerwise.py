@@ -50,7 +50,7 @@ def compare_layers(
     given = stored_inputs(network, inputs)
     values: dict[str, Array] = {**network.constants, **given}
     last = {name: i for i, layer in enumerate(network.layers) for name in layer.inputs}
-    found: list[LayerDifference] = []
+    differences: list[LayerDifference] = []
     compared = 0
     for i, layer in enumerate(network.layers):
         mine = run_layer(network, layer, values)
@@ -59,7 +59,7 @@ def compare_layers(
             compared += 1
             gap = difference(network, layer.output, mine, known)
             if gap.largest > 0:
-                found.append(LayerDifference(layer.name, gap))
+                differences.append(LayerDifference(layer.name, gap))
         else:
             known = mine
         values[layer.output] = known
@@ -71,8 +71,8 @@ def compare_layers(
         outputs=file_outputs(network, execute(network, given)),
         plain=plain,
         compared=compared,
-        first=next((gap for gap in found if not _is_rounding(gap)), None),
-        worst=max(found, key=lambda gap: badness(gap.difference), default=None),
+        first=next((gap for gap in differences if not _is_rounding(gap)), None),
+        worst=max(differences, key=lambda gap: badness(gap.difference), default=None),
         itself=compare(network, plain, expected),
     )
 

@@ -91,11 +91,11 @@ class Network:
     @cached_property
     def readers(self) -> Mapping[str, tuple[Layer, ...]]:
         """The layers that read each tensor, in order, without duplicates."""
-        found: dict[str, list[Layer]] = {name: [] for name in self.tensors}
+        readers: dict[str, list[Layer]] = {name: [] for name in self.tensors}
         for layer in self.layers:
             for name in dict.fromkeys(layer.inputs):
-                found[name].append(layer)
-        return {name: tuple(layers) for name, layers in found.items()}
+                readers[name].append(layer)
+        return {name: tuple(layers) for name, layers in readers.items()}
 
     @cached_property
     def position(self) -> Mapping[str, int]:
@@ -108,10 +108,10 @@ class Network:
 
     def shapes(self, layer: Layer) -> tuple[Shape, ...]:
         """The shapes of a layer's inputs."""
-        found = self._shapes.get(layer.inputs)
-        if found is None:
-            found = self._shapes[layer.inputs] = tuple(self.tensors[name].shape for name in layer.inputs)
-        return found
+        shapes = self._shapes.get(layer.inputs)
+        if shapes is None:
+            shapes = self._shapes[layer.inputs] = tuple(self.tensors[name].shape for name in layer.inputs)
+        return shapes
 
     @cached_property
     def _shapes(self) -> dict[tuple[str, ...], tuple[Shape, ...]]:
@@ -119,10 +119,10 @@ class Network:
 
     def activations(self, layer: Layer) -> tuple[str, ...]:
         """The layer's inputs that are computed or given at run time, without duplicates."""
-        if (found := self._activations.get(layer.inputs)) is None:
-            found = tuple(dict.fromkeys(name for name in layer.inputs if name not in self.constants))
-            self._activations[layer.inputs] = found
-        return found
+        if (names := self._activations.get(layer.inputs)) is None:
+            names = tuple(dict.fromkeys(name for name in layer.inputs if name not in self.constants))
+            self._activations[layer.inputs] = names
+        return names
 
     @cached_property
     def _activations(self) -> dict[tuple[str, ...], tuple[str, ...]]:

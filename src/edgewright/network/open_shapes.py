@@ -88,10 +88,10 @@ def _filled(
     if name in values:
         return values[name]
     hinted = (size for pattern, size in _NAMED if pattern.search(name.lower()))
-    found = 1 if is_batch(name, axis) else next(hinted, None) or _by_place(axis, sizes, entry, channels_last)
+    guess = 1 if is_batch(name, axis) else next(hinted, None) or _by_place(axis, sizes, entry, channels_last)
     if name.isidentifier():
-        values[name] = found
-    return found
+        values[name] = guess
+    return guess
 
 
 def _by_place(axis: int, sizes: Sequence[Size], entry: OpenInput, channels_last: bool) -> int:

@@ -10,8 +10,9 @@ from ..errors import Unsupported
 from .builder import Builder
 from .network import Layer, Network
 from .operators import Concat, Conv2d, ConvTranspose2d, Dense, DynamicProduct, Op, PartialSum, Slice
+from .operators.base import RestrictedOperator, WidenedRegion
 from .region import Region
-from .restrict import RestrictedOperator, WidenedRegion, restrict
+from .restrict import restrict
 from .tensor import Quant, Tensor
 
 _PRODUCTS = (Conv2d, ConvTranspose2d, Dense, DynamicProduct, PartialSum)
@@ -49,13 +50,13 @@ def pieces(network: Network, layer: Layer, region: Region) -> RestrictedPiece | 
     return JoinedPieces(region, answer.axis, tuple(pieces(network, layer, part) for part in answer.regions))
 
 
-def reads(found: RestrictedPiece | JoinedPieces) -> Iterator[tuple[int, Region]]:
+def reads(piece: RestrictedPiece | JoinedPieces) -> Iterator[tuple[int, Region]]:
     """The index of each input that is read, and the region that is read of it."""
-    if isinstance(found, JoinedPieces):
-        for part in found.parts:
+    if isinstance(piece, JoinedPieces):
+        for part in piece.parts:
             yield from reads(part)
         return
-    for i, region in enumerate(found.how.reads):
+    for i, region in enumerate(piece.how.reads):
         if region is not None:
             yield i, region
 
@@ -126,12 +127,12 @@ class PartDraft:
         name = self._made(layer, pieces(self.whole, layer, region), layer.name, layer.output)
         self.hold(layer.output, name, region)
 
-    def _made(self, layer: Layer, found: RestrictedPiece | JoinedPieces, name: str, output: str) -> str:
-        if isinstance(found, RestrictedPiece):
-            return self._piece(layer, found, name, output)
-        names = [self._made(layer, part, f"{name}.{i}", f"{output}.{i}") for i, part in enumerate(found.parts)]
-        made = tensor_part(self.whole.tensors[layer.output], found.region)
-        return self.add(Concat(found.axis), names, name, output, made)
+    def _made(self, layer: Layer, piece: RestrictedPiece | JoinedPieces, name: str, output: str) -> str:
+        if isinstance(piece, RestrictedPiece):
+            return self._piece(layer, piece, name, output)
+        names = [self._made(layer, part, f"{name}.{i}", f"{output}.{i}") for i, part in enumerate(piece.parts)]
+        made = tensor_part(self.whole.tensors[layer.output], piece.region)
+        return self.add(Concat(piece.axis), names, name, output, made)
 
     def _piece(self, layer: Layer, piece: RestrictedPiece, name: str, output: str) -> str:
         result, how = self.whole.tensors[layer.output], piece.how
@@ -152,9 +153,9 @@ class PartDraft:
 
     def add(self, op: Op, inputs: list[str], name: str, output: str, made: Tensor) -> str:
         """Adds a layer whose output has the type of `made`."""
-        found = self.builder.layer(op, inputs, name, output=output, dtype=made.dtype, quant=made.quant)
-        assert self.builder.shape(found) == made.shape, f"{op}: {self.builder.shape(found)}, not {made.shape}"
-        return found
+        output = self.builder.layer(op, inputs, name, output=output, dtype=made.dtype, quant=made.quant)
+        assert self.builder.shape(output) == made.shape, f"{op}: {self.builder.shape(output)}, not {made.shape}"
+        return output
 
     def _check_scales(self, layer: Layer, tensor: str, region: Region) -> None:
         """A single one of several scales would look like a per-tensor scale, for which other kernels are chosen."""

@@ -18,10 +18,11 @@ from ..errors import ModelError, Unsupported
 from .kernels.partial_sums import can_sum_partially
 from .network import Layer, Network
 from .operators import AvgPool2d, Binary, BinaryKind, Conv2d, Dense, FinishSums, Op, PartialSum, Reduce, ReduceKind
+from .operators.base import RestrictedOperator
 from .operators.partial_sums import reduction_axes
 from .part_draft import PartDraft, tensor_part
 from .region import Region
-from .restrict import RestrictedOperator, restrict
+from .restrict import restrict
 from .tensor import DType, Tensor
 
 
@@ -91,10 +92,10 @@ def has_integer_sums(network: Network, layer: Layer) -> bool:
 def add_partial(draft: PartDraft, layer: Layer, sums: PartialSums) -> str:
     """Adds the layer that sums over the share; returns the part's tensor of its sums."""
     network = draft.whole
-    found = share_reads(network, layer, sums)
+    answer = share_reads(network, layer, sums)
     made = _sums_tensor(network, layer, sums.region)
-    op = PartialSum(found.op) if has_integer_sums(network, layer) else _real_sum(found.op)
-    inputs = [draft.read(name, region) for name, region in zip(layer.inputs, found.reads, strict=False)]
+    op = PartialSum(answer.op) if has_integer_sums(network, layer) else _real_sum(answer.op)
+    inputs = [draft.read(name, region) for name, region in zip(layer.inputs, answer.reads, strict=False)]
     return draft.add(op, inputs, layer.name, f"{layer.output}.sums", made)
 
 
@@ -115,16 +116,16 @@ def _real_sum(op: Conv2d | Dense | Reduce | AvgPool2d) -> Op:
 
 def checked_shares(network: Network, layer: Layer, shares: Sequence[Region]) -> tuple[Region, ...]:
     """The shares that finish a layer, after a check that each summed element belongs to exactly one."""
-    found = tuple(checked_share(network, layer, share) for share in shares)
+    checked = tuple(checked_share(network, layer, share) for share in shares)
     title = f"layer '{layer.name}' ({type(layer.op).__name__})"
-    if len(found) < 2:
-        raise ModelError(f"{title} is finished from {len(found)} shares; two or more are wanted")
-    if any(not (one & other).is_empty for one, other in combinations(found, 2)):
-        raise ModelError(f"{title}: shares {list(found)} overlap")
+    if len(checked) < 2:
+        raise ModelError(f"{title} is finished from {len(checked)} shares; two or more are wanted")
+    if any(not (one & other).is_empty for one, other in combinations(checked, 2)):
+        raise ModelError(f"{title}: shares {list(checked)} overlap")
     whole = network.tensors[layer.inputs[0]].size
-    if (size := sum(share.size for share in found)) != whole:
-        raise ModelError(f"{title}: shares {list(found)} hold {size} of {whole} elements")
-    return found
+    if (size := sum(share.size for share in checked)) != whole:
+        raise ModelError(f"{title}: shares {list(checked)} hold {size} of {whole} elements")
+    return checked
 
 
 def add_finish(draft: PartDraft, layer: Layer, region: Region, shares: Sequence[Region]) -> dict[str, Region]:

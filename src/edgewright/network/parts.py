@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 
 from ..errors import ModelError, Unsupported
 from .network import Layer, Network
+from .operators.base import WidenedRegion
 from .part_draft import PartDraft, pieces, reads, tensor_part
 from .partial import PartialSums, add_finish, add_partial, checked_share, checked_shares, has_integer_sums, share_reads
 from .region import Region
-from .restrict import WidenedRegion, restrict, restrictable_hull
+from .restrict import restrict, restrictable_hull
 
 
 @dataclass(frozen=True, slots=True)

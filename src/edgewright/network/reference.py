@@ -42,10 +42,10 @@ class Reference:
     def trace(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """The outputs and inner stored tensors (for TFLite all tensors), computed operator by operator."""
         origins = {name: self.network.origins[name] for name in self._traced()}
-        found = self.runtime.trace(self._theirs(inputs), [origin.tensor for origin in origins.values()])
+        traced = self.runtime.trace(self._theirs(inputs), [origin.tensor for origin in origins.values()])
         shapes = {name: self.network.tensors[name].shape for name in origins}
-        between = {name: origin.of(found[origin.tensor], shapes[name]) for name, origin in origins.items()}
-        return {**between, **self._outputs({str(name): value for name, value in found.items()})}
+        between = {name: origin.of(traced[origin.tensor], shapes[name]) for name, origin in origins.items()}
+        return {**between, **self._outputs({str(name): value for name, value in traced.items()})}
 
     def _traced(self) -> list[str]:
         names = [layer.output for layer in self.network.layers if layer.output in self.network.origins]
@@ -357,9 +357,9 @@ def compare(network: Network, actual: Mapping[str, Array], expected: Mapping[str
         mine, theirs = np.asarray(actual[name]), np.asarray(expected[name])
         if mine.shape != theirs.shape:
             raise InputError(f"output '{name}' has shape {mine.shape}, expected {theirs.shape}")
-        found = difference(network, name, mine, theirs)
-        if worst is None or badness(found) > badness(worst):
-            worst = found
+        one = difference(network, name, mine, theirs)
+        if worst is None or badness(one) > badness(worst):
+            worst = one
     assert worst is not None, "a network has outputs"
     return worst
 

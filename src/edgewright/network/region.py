@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import TypeVar
 
 Shape = tuple[int, ...]
 Interval = tuple[int, int]  # half-open; empty when stop <= start
+Perm = tuple[int, ...]  # a tensor t held as h is t = h.transpose(perm): axis i of t is axis perm[i] of h
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,3 +136,15 @@ def box_around_run(run: Interval, shape: Shape) -> tuple[Interval, ...]:
             return (*bounds, *((0, other) for other in shape[i + 1 :]))
         first, last = first - a * step, last - b * step
     return tuple(bounds)
+
+
+def inverse(perm: Perm) -> Perm:
+    """The transposition that undoes it."""
+    back = [0] * len(perm)
+    for i, axis in enumerate(perm):
+        back[axis] = i
+    return tuple(back)
+
+
+def pick(values: Sequence[T], perm: Perm) -> tuple[T, ...]:
+    return tuple(values[i] for i in perm)

@@ -14,10 +14,6 @@ CHUNK = 1 << 22  # elements checked at a time, to limit memory
 
 # Unbounded limits, and terms that a following Softmax ignores.
 _MEANT = (ops.BinaryKind.ADD, ops.BinaryKind.MAX, ops.BinaryKind.MIN, ops.BinaryKind.SUB)
-_CHOOSING = (
-    ops.Compare, ops.Concat, ops.Expand, ops.Gather, ops.GatherElements, ops.Pad, ops.Reshape, ops.Select, ops.Slice,
-    ops.Tile, ops.Transpose,
-)  # fmt: skip
 
 
 def require_numbers(op: ops.Op, name: str, values: Array, looked: Callable[[], None] = lambda: None) -> None:
@@ -29,7 +25,8 @@ def require_numbers(op: ops.Op, name: str, values: Array, looked: Callable[[], N
 
 
 def takes_infinities(op: ops.Op) -> bool:
-    return isinstance(op, _CHOOSING) or (isinstance(op, ops.Binary) and op.kind in _MEANT)
+    is_meant = isinstance(op, ops.Binary) and op.kind in _MEANT
+    return op.moves or is_meant or isinstance(op, ops.Compare | ops.Pad)
 
 
 def _is_stray(values: Array) -> Array:

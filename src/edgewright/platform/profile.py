@@ -118,7 +118,7 @@ class Profile(FileEntry):
 
     def time(self, layer: str, processor: str, lanes: int = 1, executor: str | None = None) -> LayerTime | None:
         """The layer's time; with the fastest executor if none is named, and None if none can run it."""
-        found = [
+        times = [
             time
             for one in self.layers
             for time in one.times
@@ -126,7 +126,7 @@ class Profile(FileEntry):
             and (time.processor, time.lanes) == (processor, lanes)
             and executor in (None, time.executor)
         ]
-        return min(found, key=lambda time: time.seconds, default=None)
+        return min(times, key=lambda time: time.seconds, default=None)
 
     def transfer(self, source: str, target: str) -> TransferTime | None:
         """The cost of passing on a tensor; None if it was neither measured nor estimated."""

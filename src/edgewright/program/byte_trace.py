@@ -84,15 +84,15 @@ class ByteTrace:
 
     def live(self, memory: str, points: InterruptionPoints) -> Array:
         """The bytes that hold a value which is still to be read at one of these points."""
-        found, live = self._nothing(memory), self._nothing(memory)
+        in_use, live = self._nothing(memory), self._nothing(memory)
         for turn, after in zip(reversed(self.turns), (None, *reversed(self.turns)), strict=False):
             is_end = after is None or after.stage != turn.stage
             if (is_end and turn.stage in points.after) or (turn.stage, turn.number) in points.rows:
-                found |= live
+                in_use |= live
             for touch in reversed(turn.touches):
                 if touch.memory == memory:
                     touch.mark(live, not touch.is_write)
-        return found
+        return in_use
 
     def _marked(self, memory: str, is_wanted: Callable[[Turn, Touch], bool]) -> Array:
         mask = self._nothing(memory)

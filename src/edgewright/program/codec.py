@@ -62,18 +62,18 @@ def plan_from_json(content: bytes | str, *, may_push: bool = False) -> Plan:
 
     file = parsed(content, FORMAT)
     try:
-        found = file.build()
+        plan = file.build()
     except InputError as error:
         raise Damaged(str(error)) from error
-    checked(found, [name for name in found.network.outputs if may_push and found.is_by_rows(name)])
-    if is_too_large(found):
-        size = max(found.memories.values())
+    checked(plan, [name for name in plan.network.outputs if may_push and plan.is_by_rows(name)])
+    if is_too_large(plan):
+        size = max(plan.memories.values())
         raise InputError(f"the plan is too large to be judged, {size:,} B; compile makes one again without a file")
     told = {"model": file.model, "order": file.order, "macs": file.macs, "optimal": file.optimal}
-    own = {"model": found.network.name, "order": found.order, "macs": found.macs, "optimal": found.optimal}
+    own = {"model": plan.network.name, "order": plan.order, "macs": plan.macs, "optimal": plan.optimal}
     if differing := [key for key in told if told[key] != own[key]]:
         raise Damaged(f"'{differing[0]}' is not what its own parts come to")
-    return found
+    return plan
 
 
 def plan_text(plan: Plan) -> str:

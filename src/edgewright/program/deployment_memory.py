@@ -16,11 +16,11 @@ UNPACKED = "as networks have them, before kernels pack them"
 
 def worker_arenas(deployment: Deployment, worker: Worker) -> Mapping[str, int]:
     """Bytes of each of a worker's arenas: what the largest of its parts needs, in whole cache lines."""
-    found: dict[str, int] = {}
+    arenas: dict[str, int] = {}
     for name in worker.parts:
         for memory, size in deployment.part_named[name].arenas.items():
-            found[memory] = max(found.get(memory, 0), aligned(size))
-    return found
+            arenas[memory] = max(arenas.get(memory, 0), aligned(size))
+    return arenas
 
 
 def laid_out(deployment: Deployment) -> Mapping[tuple[str, str], ArenaLayout]:
@@ -70,8 +70,8 @@ def memory_predictions(deployment: Deployment) -> tuple[Prediction, ...]:
         for (device, memory), layout in deployment.arenas.items()
     ]
     is_packed = all(part.plan.packed for part in deployment.parts if part.plan is not None and part.plan.weights_bytes)
-    found = how if is_packed else f"{UNPACKED}{how.removeprefix('exact')}"
-    stored = [Prediction(f"{WEIGHTS}{device}", size, "B", found) for device, size in weights(deployment).items()]
+    method = how if is_packed else f"{UNPACKED}{how.removeprefix('exact')}"
+    stored = [Prediction(f"{WEIGHTS}{device}", size, "B", method) for device, size in weights(deployment).items()]
     return (*ram, *stored)
 
 

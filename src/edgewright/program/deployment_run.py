@@ -173,10 +173,10 @@ class DeploymentRun:
         ends = {**part.inputs, **part.outputs}
         slots = {own: self.rings[ends[own]].slot(frame) for own in interpreter.plan.outside}
         given = {own: self.rings[what].value(frame).copy() for own, what in part.inputs.items() if own not in slots}
-        found = interpreter.run(given, slots)
+        outputs = interpreter.run(given, slots)
         for own, what in part.outputs.items():
             if own not in slots:
-                self.rings[what].value(frame)[...] = found[own]
+                self.rings[what].value(frame)[...] = outputs[own]
 
     def _gifts(self) -> Iterator[tuple[_Ring, bool]]:
         """Network inputs that the outside world can put into a free slot now."""
@@ -201,20 +201,20 @@ class DeploymentRun:
             return ""
         frame = self.taken[what]
         self.taken[what] += 1
-        found = ring.value(frame).copy()
+        value = ring.value(frame).copy()
         ring.done(OUTSIDE, frame)
         expected = wanted[frame][what.network][what.tensor][what.region.slices]
-        if _are_equal(found, expected, tolerance):
+        if _are_equal(value, expected, tolerance):
             return ""
         others = (i for i, other in enumerate(wanted) if i != frame)
         for i in others:
-            if _are_equal(found, wanted[i][what.network][what.tensor][what.region.slices], tolerance):
+            if _are_equal(value, wanted[i][what.network][what.tensor][what.region.slices], tolerance):
                 return f"{region_text(what)} of frame {frame} is that of frame {i}"
         return f"{region_text(what)} of frame {frame} is not what the whole network gives"
 
 
-def _are_equal(found: Array, wanted: Array, tolerance: float) -> bool:
+def _are_equal(computed: Array, wanted: Array, tolerance: float) -> bool:
     if not np.issubdtype(wanted.dtype, np.floating):
-        return np.array_equal(found, wanted)
+        return np.array_equal(computed, wanted)
     close = max(tolerance, 4e-3) if wanted.dtype == np.float16 else tolerance
-    return np.allclose(found, wanted, rtol=close, atol=close, equal_nan=True)
+    return np.allclose(computed, wanted, rtol=close, atol=close, equal_nan=True)

@@ -28,8 +28,8 @@ def flaws(plan: Plan) -> Iterator[str]:
         yield flaw
         return
     for flaws_of in (_flaws_of_layers, _flaws_of_buffers, _flaws_of_views, _flaws_of_slots):
-        if found := tuple(flaws_of(plan)):
-            yield from found
+        if flaws_found := tuple(flaws_of(plan)):
+            yield from flaws_found
             return
     for stage in plan.program.stages:
         yield from _flaws_of_stage(plan, stage)
@@ -272,10 +272,10 @@ def _flaws_of_sums(plan: Plan, stage: Stage) -> Iterator[str]:
     """Layers with running sums whose buffer is missing: integers need one of their own, real numbers use the output."""
     for name in plan.program.partial(stage):
         wanted = sums_bytes(plan.network, plan.network.by_name[name])
-        found = plan.buffer_for(BufferKind.SUMS, name)
-        if wanted and (found is None or found.size < wanted or found.offset % SUM_BYTES):
+        buffer = plan.buffer_for(BufferKind.SUMS, name)
+        if wanted and (buffer is None or buffer.size < wanted or buffer.offset % SUM_BYTES):
             yield f"the running sums of '{name}' have no place"
-        elif not wanted and found is not None:
+        elif not wanted and buffer is not None:
             yield f"the running sums of '{name}' lie apart from the output"
 
 

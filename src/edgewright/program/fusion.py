@@ -110,12 +110,12 @@ class FusedLayers:
     @cached_property
     def wholes(self) -> Mapping[str, Step]:
         """For each layer the step that computes all of it."""
-        found = {}
+        whole_steps = {}
         for name in self.schedule.layers:
             layer = self.network.by_name[name]
             share = Region.whole(self.network.shapes(layer)[0]) if name in self.partial else None
-            found[name] = Step(name, Region.whole(self.network.tensors[layer.output].shape), partial=share)
-        return found
+            whole_steps[name] = Step(name, Region.whole(self.network.tensors[layer.output].shape), partial=share)
+        return whole_steps
 
     def sums_over(self, name: str, axis: int) -> bool:
         """Whether a part along the axis is a part of the input that the layer sums over, not of its output."""
@@ -134,15 +134,15 @@ class FusedLayers:
         inside = set(self.schedule.layers)
         places = [self.network.position[name] for name in inside]
         sources: dict[str, tuple[str, ...]] = {}  # of each tensor: the fused layers that it is made of
-        found: set[str] = set()
+        names: set[str] = set()
         for layer in self.network.layers[min(places) : max(places) + 1]:
             made = tuple(dict.fromkeys(name for x in layer.inputs for name in sources.get(x, ())))
             if layer.name in inside:
-                found.update(made)
+                names.update(made)
                 sources[layer.output] = (layer.name,)
             elif layer.name in self.free and made:
                 sources[layer.output] = made
-        return found
+        return names
 
     def adds_up(self, name: str) -> bool:
         """Whether a sink runs as partial sums: over channels computed inside the group, or over rows and columns."""

@@ -88,9 +88,9 @@ def overwritten_before_read(
     for part, region in _parts(needed):
         if not places.may_meet(name, region, layer.output, step.region):
             continue
-        found = first_write.before(places.addresses(name, region), read_at.part(part), x.dtype.bytes, strict)
-        if found is not None:
-            yield part, found
+        overwritten = first_write.before(places.addresses(name, region), read_at.part(part), x.dtype.bytes, strict)
+        if overwritten is not None:
+            yield part, overwritten
 
 
 def _grid(places: Places, names: Sequence[str]) -> int:
@@ -131,12 +131,12 @@ class _FirstWrites:
 
     def before(self, addresses: Array, times: Array, size: int, strict: bool) -> Array | None:
         """Which elements are written before their given times, or at them too if `strict`; None where no element is."""
-        found: Array = np.zeros(addresses.shape, dtype=bool)
+        earlier: Array = np.zeros(addresses.shape, dtype=bool)
         for k in range(0, size, self.grid):
             inside = (addresses + k >= self.low) & (addresses + k < self.high)
             writing = self.times[(addresses[inside] + k - self.low) // self.grid]
-            found[inside] |= (writing <= times[inside]) if strict else (writing < times[inside])
-        return found if found.any() else None
+            earlier[inside] |= (writing <= times[inside]) if strict else (writing < times[inside])
+        return earlier if earlier.any() else None
 
 
 def last_reads(

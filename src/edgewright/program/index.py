@@ -39,8 +39,8 @@ def value(expr: IndexExpr, at: Mapping[str, int]) -> int:
     """The value of the expression in the iteration `at`."""
     match expr:
         case AffineExpr(base, terms, within):
-            found = base + sum(step * at[name] for name, step in terms)
-            return found if within is None else min(max(found, within[0]), within[1])
+            address = base + sum(step * at[name] for name, step in terms)
+            return address if within is None else min(max(address, within[0]), within[1])
         case TableExpr(values, name):
             return values[at[name]]
         case _:

@@ -108,12 +108,12 @@ class Interpreter:
     def _run_lanes(self, stage: Stage) -> None:
         """Each lane on memory as the stage found it. What one writes and another touches is poisoned, and with it all
         that a lane makes which reads what others write."""
-        found, self._touches = self.memories, LaneTouches(self.memories)
-        merged = {name: memory.copy() for name, memory in found.items()}
+        memories, self._touches = self.memories, LaneTouches(self.memories)
+        merged = {name: memory.copy() for name, memory in memories.items()}
         spoiled = []
         for lane in range(stage.schedule.lanes):
             self.places.lane = lane
-            self.memories = {name: memory.copy() for name, memory in found.items()}
+            self.memories = {name: memory.copy() for name, memory in memories.items()}
             for step in self.plan.program.lane_steps(stage, lane):
                 self._step(step)
             written = dict(self._touches.written)
@@ -126,8 +126,8 @@ class Interpreter:
             for name, cells in touched.items():
                 merged[name][cells] = self.poison
         for name in merged.keys() - self._kept:
-            found[name][...] = merged[name]
-        self.memories, self._touches, self.places.lane = found, None, 0
+            memories[name][...] = merged[name]
+        self.memories, self._touches, self.places.lane = memories, None, 0
 
     def _run_stage(self, stage: Stage) -> Iterator[None]:
         if stage.schedule.lanes > 1:

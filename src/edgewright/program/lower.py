@@ -157,7 +157,7 @@ class _Lowering:
         kind = CallKind.COMPUTE if step.partial is None else CallKind.ADD
         self._begin(layer.output, region)
         names = dict.fromkeys((*self.network.activations(layer), layer.output))
-        origins = tuple(found for name in names for found in self._origins_of(name))
+        origins = tuple(origin for name in names for origin in self._origins_of(name))
         part = self.parts[step.layer, kind]
         self.parts[step.layer, kind] += 1
         yield KernelCall(step.layer, kind, region, partial, self.stage.sweep, tuple(most), origins, may_be_empty, part)

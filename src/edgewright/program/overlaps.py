@@ -74,9 +74,9 @@ class PartRun:
         return self.placed(home, self.trace.used(home[1], stages))
 
     def placed(self, home: Home, mask: Array) -> Array:
-        found = np.zeros(max(self.deployment.arenas[home].bytes, self.base(home) + len(mask)), bool)
-        found[self.base(home) : self.base(home) + len(mask)] = mask
-        return found
+        marks = np.zeros(max(self.deployment.arenas[home].bytes, self.base(home) + len(mask)), bool)
+        marks[self.base(home) : self.base(home) + len(mask)] = mask
+        return marks
 
 
 def _meetings(deployment: Deployment, one: PartRun, other: PartRun) -> Iterator[str]:

@@ -91,11 +91,11 @@ class _Run:
 
     def _lanes(self, stage: Stage) -> Iterator[PlanFault]:
         """Each lane on memory as the stage found it; what one writes and another touches is a fault."""
-        found, self.touches = self.memories, LaneTouches(self.memories)
-        merged = {name: memory.copy() for name, memory in found.items()}
+        memories, self.touches = self.memories, LaneTouches(self.memories)
+        merged = {name: memory.copy() for name, memory in memories.items()}
         for lane in range(stage.schedule.lanes):
             self.places.lane = lane
-            self.memories = {name: memory.copy() for name, memory in found.items()}
+            self.memories = {name: memory.copy() for name, memory in memories.items()}
             for step in self.plan.program.lane_steps(stage, lane):
                 yield from self._step(step, self.network.by_name[step.layer])
             for name, written in self.touches.written.items():
@@ -207,18 +207,18 @@ class _Run:
         self._use(self.plan.views[name].buffer)
         wanted, base = self.marks.tensor(name)
         for piece in self.places.pieces(name, region):
-            found = self._memory(name, piece)
+            marks = self._memory(name, piece)
             if self.touches is not None:
                 self._cells(self.touches.read, name, piece)[...] = True
             expected = wanted[region.slices][piece.index]
-            wrong = found != (expected + base if base else expected)
+            wrong = marks != (expected + base if base else expected)
             if wrong.any():
-                yield self._missed(who, name, int(found[wrong][0]))
+                yield self._missed(who, name, int(marks[wrong][0]))
                 return
 
-    def _missed(self, who: str, name: str, found: int) -> PlanFault:
+    def _missed(self, who: str, name: str, mark: int) -> PlanFault:
         """Describes what a reader finds in memory where the tensor should be."""
-        owner = self.marks.owner(found)
+        owner = self.marks.owner(mark)
         if name in self.network.producers and not self._is_begun(name):
             return PlanFault(FaultKind.ORDER, f"{who} reads '{name}' before it is computed")
         if owner is None or owner == name:
@@ -254,15 +254,15 @@ class _Run:
         return self.memories[buffer.memory][start : start + int(np.prod(cells))].reshape(cells)
 
     def _write_sums(self, layer: str) -> None:
-        found = self._sums(layer)
-        found[...] = self.marks.sums(layer, found.shape)
+        sums = self._sums(layer)
+        sums[...] = self.marks.sums(layer, sums.shape)
 
     def _read_sums(self, layer: str, region: Region | None = None) -> Iterator[PlanFault]:
-        found = self._sums(layer)
+        sums = self._sums(layer)
         part = region.slices if region else ()
-        wrong = found[part] != self.marks.sums(layer, found.shape)[part]
+        wrong = sums[part] != self.marks.sums(layer, sums.shape)[part]
         if wrong.any():
-            owner = self.marks.owner(int(found[part][wrong][0]))
+            owner = self.marks.owner(int(sums[part][wrong][0]))
             yield PlanFault(FaultKind.MEMORY, f"'{owner}' is written over the running sums of '{layer}'")
 
 
@@ -311,8 +311,8 @@ class _Marks:
     def sums(self, layer: str, shape: Sequence[int]) -> Array:
         count = int(np.prod(shape))
         first = self.dtype.type(self.first[BufferKind.SUMS.name_for(layer)])
-        found: Array = (self._ramp[:count] + first).reshape(shape)
-        return found
+        marks: Array = (self._ramp[:count] + first).reshape(shape)
+        return marks
 
     def tensor(self, name: str) -> tuple[Array, int]:
         """The marks of a tensor: an array of its shape with an axis for the cells of an element, and what to add."""
@@ -322,9 +322,7 @@ class _Marks:
 
     def moves(self, layer: Layer) -> bool:
         """Whether the layer only moves elements: then its output carries the marks of its inputs."""
-        return isinstance(layer.op, Reshape | Slice | Concat) and any(
-            self._is_alike(name, layer.output) for name in layer.inputs
-        )
+        return layer.op.may_be_view and any(self._is_alike(name, layer.output) for name in layer.inputs)
 
     def _is_alike(self, a: str, b: str) -> bool:
         x, y = self.network.tensors[a], self.network.tensors[b]

@@ -51,7 +51,7 @@ class Places:
         if view.window is None:
             return [self._piece(name, (slice(None),) * len(region.bounds), region, region.shape)]
         axis, n = view.window
-        found = []
+        pieces = []
         start, stop = region.bounds[axis]
         at = start
         while at < stop:
@@ -60,9 +60,9 @@ class Places:
                 slice(at - start, end - start) if k == axis else slice(None) for k in range(len(region.bounds))
             )
             stored = region.with_axis(axis, (at % n, at % n + end - at))
-            found.append(self._piece(name, index, stored, stored.shape))
+            pieces.append(self._piece(name, index, stored, stored.shape))
             at = end
-        return found
+        return pieces
 
     def addresses(self, name: str, region: Region) -> Array:
         """The address of each element's first byte."""

@@ -153,10 +153,10 @@ class Plan:
 
     @cached_property
     def _selections_by_layer(self) -> Mapping[tuple[int, str], Sequence[Selection]]:
-        found: dict[tuple[int, str], list[Selection]] = {}
+        selections: dict[tuple[int, str], list[Selection]] = {}
         for key, selection in self.selections.items():
-            found.setdefault((key.stage, key.layer), []).append(selection)
-        return found
+            selections.setdefault((key.stage, key.layer), []).append(selection)
+        return selections
 
     @property
     def flash_bytes(self) -> int:
@@ -290,11 +290,11 @@ class Plan:
     def _live(self) -> tuple[tuple[Buffer, ...], ...]:
         """The buffers of each stage."""
         stages = range(max(1, len(self.program.stages)))
-        found: list[list[Buffer]] = [[] for _ in stages]
+        live: list[list[Buffer]] = [[] for _ in stages]
         for buffer in self.buffers:
             for stage in stages[max(0, buffer.first) : max(0, buffer.last + 1)]:
-                found[stage].append(buffer)
-        return tuple(map(tuple, found))
+                live[stage].append(buffer)
+        return tuple(map(tuple, live))
 
     def largest_gap(self, stage: int) -> tuple[str, int, int]:
         """The largest contiguous piece of any memory that no buffer occupies during a stage: memory, offset and bytes.
@@ -340,7 +340,7 @@ def arena_sizes(buffers: Iterable[Buffer], alignment: int) -> Mapping[str, int]:
 
 def copied_parts(network: Network, views: Mapping[str, View]) -> Mapping[str, tuple[int, ...]]:
     """For each concat with some inputs in place: its other inputs, which must be copied."""
-    found = {}
+    copied_axes = {}
     for layer in network.layers:
         if not isinstance(layer.op, Concat) or not _is_joined(network, layer):
             continue
@@ -350,8 +350,8 @@ def copied_parts(network: Network, views: Mapping[str, View]) -> Mapping[str, tu
                 copied.append(position)
             start += network.tensors[name].shape[layer.op.axis]
         if len(copied) < len(layer.inputs):
-            found[layer.name] = tuple(copied)
-    return found
+            copied_axes[layer.name] = tuple(copied)
+    return copied_axes
 
 
 def _is_joined(network: Network, layer: Layer) -> bool:
@@ -409,9 +409,9 @@ class PlanFault:
 def judged(thing: Judged, judges: Iterable[tuple[FaultKind, Callable[[Judged], Iterator[str]]]]) -> Iterator[PlanFault]:
     """What the judges find, one after the other, up to the first that finds anything."""
     for kind, judge in judges:
-        found = False
+        has_faults = False
         for message in judge(thing):
-            found = True
+            has_faults = True
             yield PlanFault(kind, message)
-        if found:
+        if has_faults:
             return

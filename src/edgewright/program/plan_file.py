@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import fields
+from enum import EnumType
 from functools import cache, partial
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
@@ -17,8 +18,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import PydanticCustomError
 
 from ..errors import Damaged, InputError
-from ..network import Arithmetic, DType, Layer, Network, Tensor
-from ..network.operators import Op, Operator, elementwise, rearrange, reduce
+from ..network import Arithmetic, DType, Layer, Network, Tensor, operators
+from ..network.operators import Op, Operator
 from ..platform.schema import MOST, Count, FileEntry, Positive, first_problem
 from ..platform.target import Target
 from ..text import printable
@@ -32,29 +33,17 @@ from .weights import absent
 
 _DIGITS = 20  # of a number, with its sign
 _OPERATORS = {cls.__name__: cls for cls in get_args(Op)}
-_ENUMS = {
-    cls.__name__: cls
-    for cls in (
-        DType,
-        elementwise.BinaryKind,
-        elementwise.UnaryKind,
-        rearrange.Coordinates,
-        rearrange.PadMode,
-        rearrange.ResizeMode,
-        rearrange.NearestMode,
-        reduce.ReduceKind,
-    )
-}
+_ENUMS = {cls.__name__: cls for cls in (DType, *vars(operators).values()) if isinstance(cls, EnumType)}
 
 
 Validated = TypeVar("Validated", bound=BaseModel)
 
 
 def _operator(value: object) -> Operator:
-    found = _value(value)
-    if not isinstance(found, Operator):
+    operator = _value(value)
+    if not isinstance(operator, Operator):
         raise PydanticCustomError("operator", "Input should be an operator")
-    return found
+    return operator
 
 
 def _value(value: object) -> Any:
@@ -249,12 +238,12 @@ def validated(
 
 
 def _each_key_once(thing: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in entries:
             raise Damaged(f"key '{printable(key)[:40]}' stands twice in one object", thing)
-        found[key] = value
-    return found
+        entries[key] = value
+    return entries
 
 
 def _bounded(thing: str, digits: str) -> int:

@@ -92,11 +92,11 @@ class Program:
 
     def whole_steps(self, fused: FusedLayers) -> tuple[Step, ...]:
         """One step for each layer; of a concat, only the parts that do not lie in place yet."""
-        found: list[Step] = []
+        steps: list[Step] = []
         for name, step in fused.wholes.items():
             copied = self.copied.get(name) if fused.schedule.is_whole else None
-            found += [step] if copied is None else self._parts(step, copied)
-        return tuple(found)
+            steps += [step] if copied is None else self._parts(step, copied)
+        return tuple(steps)
 
     def _parts(self, step: Step, inputs: Iterable[int]) -> Iterator[Step]:
         """The parts of a concat's output that come from these inputs."""

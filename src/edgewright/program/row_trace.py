@@ -125,7 +125,7 @@ class RowTrace:
         The producer with the longest path behind it is asked last: by then, fewer of the rows that it is made of may
         still be needed.
         """
-        found: list[tuple[RowDemand, ...]] = []
+        levels: list[tuple[RowDemand, ...]] = []
         depths: list[int] = []
         for index in range(len(self.chains)):
             demands = self._demands(index)
@@ -133,18 +133,18 @@ class RowTrace:
                 raise ModelError("a layer that runs row by row comes before what it reads")
             depth = {demand: depths[demand.producer] + layers for demand, layers in demands}
             depths.append(max(depth.values(), default=len(self.chains[index].layers)))
-            found.append(tuple(sorted(depth, key=depth.__getitem__)))
-        return tuple(found)
+            levels.append(tuple(sorted(depth, key=depth.__getitem__)))
+        return tuple(levels)
 
     @cached_property
     def taken(self) -> tuple[int, ...]:
         """The number of steps that each chain takes. Rows that no one asks for are never computed."""
-        found = [self._count(index) if index in self.sinks else 0 for index in range(len(self.chains))]
-        for index in reversed(range(len(found))):
+        taken = [self._count(index) if index in self.sinks else 0 for index in range(len(self.chains))]
+        for index in reversed(range(len(taken))):
             for demand in self.demands[index]:
-                rows = max(demand.stops[: found[index]], default=0)
-                found[demand.producer] = max(found[demand.producer], -(-rows // self.chains[demand.producer].rows))
-        return tuple(found)
+                rows = max(demand.stops[: taken[index]], default=0)
+                taken[demand.producer] = max(taken[demand.producer], -(-rows // self.chains[demand.producer].rows))
+        return tuple(taken)
 
     def _count(self, index: int) -> int:
         return -(-self.heights[index] // self.chains[index].rows)
@@ -155,8 +155,8 @@ class RowTrace:
         for name in self.chains[index].layers:
             layer = self.network.by_name[name]
             if tensor in layer.inputs:
-                found = self._rows_of(index, layer, tensor)
-                rows = [*map(hull, rows, found)] if rows else [*found]
+                read = self._rows_of(index, layer, tensor)
+                rows = [*map(hull, rows, read)] if rows else [*read]
         size, height = self.chains[index].rows, self.heights[index]
         if size == 1:
             return tuple(rows[:height])
@@ -237,23 +237,23 @@ class RowTrace:
         """What a chain asks for, and through how many of its layers that goes."""
         layers = [self.network.by_name[name] for name in self.chains[index].layers]
         inside = {layer.output for layer in layers}
-        found: dict[int, tuple[tuple[int, ...], int]] = {}
+        demands: dict[int, tuple[tuple[int, ...], int]] = {}
         for at, layer in enumerate(layers):
             for name in self.network.activations(layer):
                 if self._origins.get(name) and name not in inside:
                     stops = tuple(stop for _, stop in self.reads(index, name))
                     for producer, own in self._through(name, stops):
-                        before, length = found.get(producer, (own, len(layers) - at))
-                        found[producer] = tuple(map(max, before, own)), length
-        return [(RowDemand(producer, stops), length) for producer, (stops, length) in found.items()]
+                        before, length = demands.get(producer, (own, len(layers) - at))
+                        demands[producer] = tuple(map(max, before, own)), length
+        return [(RowDemand(producer, stops), length) for producer, (stops, length) in demands.items()]
 
     @cached_property
     def _origins(self) -> Mapping[str, bool]:
         """The tensors that are made of what is computed here, looking through layers that cost nothing."""
-        found: dict[str, bool] = {}
+        origins: dict[str, bool] = {}
         for layer in self.network.layers:
-            found[layer.output] = layer.name in self.place or any(found.get(name) for name in layer.inputs)
-        return found
+            origins[layer.output] = layer.name in self.place or any(origins.get(name) for name in layer.inputs)
+        return origins
 
     def _through(self, name: str, stops: tuple[int, ...]) -> Iterator[tuple[int, tuple[int, ...]]]:
         """(chain, rows wanted of it) for rows of a tensor, followed through layers that execute nothing."""

@@ -52,14 +52,14 @@ def row_count(shape: Shape) -> int:
 def rows_needed(network: Network, reader: Layer, name: str, axis: int = ROWS) -> tuple[Interval, ...] | None:
     """The rows of tensor `name` that each output row reads; None where they do not move from top to bottom."""
     out = network.tensors[reader.output].shape
-    found: tuple[Interval, ...] | None = None
+    hull_rows: tuple[Interval, ...] | None = None
     for which, other in enumerate(reader.inputs):
         if other == name:
             rows = _rows_read(reader.op, network.shapes(reader), which, out, axis)
             if rows is None:
                 return None
-            found = rows if found is None else tuple(map(hull, found, rows))
-    return found
+            hull_rows = rows if hull_rows is None else tuple(map(hull, hull_rows, rows))
+    return hull_rows
 
 
 def is_in_step(network: Network, reader: Layer, name: str, axis: int = ROWS) -> bool:

@@ -38,8 +38,8 @@ def techniques(plan: Plan) -> Mapping[str, Technique]:
 
 def layer_techniques(plan: Plan) -> Mapping[str, Technique]:
     """The technique of each layer by its name; layers of no stage cost nothing."""
-    found = {name: technique(plan, stage) for stage in plan.program.stages for name in stage.layers}
-    return {layer.name: found.get(layer.name, Technique.FREE) for layer in plan.network.layers}
+    techniques = {name: technique(plan, stage) for stage in plan.program.stages for name in stage.layers}
+    return {layer.name: techniques.get(layer.name, Technique.FREE) for layer in plan.network.layers}
 
 
 def technique(plan: Plan, stage: Stage) -> Technique:

@@ -39,7 +39,7 @@ class Tiling:
         Tiles are in the order of execution.
         """
         wanted: dict[str, list[Interval]] = {}  # of each tensor, part by part
-        found: dict[str, tuple[Interval, ...]] = {}
+        intervals: dict[str, tuple[Interval, ...]] = {}
         for layer in self._around:
             parts = wanted.get(layer.output)
             is_fused = layer.name in self.fused.schedule.layers
@@ -49,7 +49,7 @@ class Tiling:
                     parts = [_hull(a, b) for a, b in zip(parts, own, strict=True)] if parts else own
                 if parts is None:  # nobody reads it
                     parts = [(0, self.size(layer.name))] * len(self.split.ends)
-                found[layer.name] = tuple(parts)
+                intervals[layer.name] = tuple(parts)
             elif parts is None or not self._is_inside.get(layer.output):
                 continue
             sums = is_fused and self.fused.sums_over(layer.name, self.split.axis)
@@ -59,15 +59,15 @@ class Tiling:
                     needs = parts if is_share else self._needed(layer, name, parts)
                     before = wanted.get(name)
                     wanted[name] = [_hull(a, b) for a, b in zip(before, needs, strict=True)] if before else [*needs]
-        return {name: parts[::-1] for name, parts in found.items()} if self.is_backward else found
+        return {name: parts[::-1] for name, parts in intervals.items()} if self.is_backward else intervals
 
     def reads(self, name: str) -> tuple[Interval, ...]:
         """What the fused layers read of a tensor along the axis, part by part."""
-        found: list[Interval] = [(0, 0)] * len(self.split.ends)
+        reads: list[Interval] = [(0, 0)] * len(self.split.ends)
         for layer in self.network.readers[name]:
             if own := self.intervals.get(layer.name):
-                found = [_hull(a, b) for a, b in zip(found, self._needed(layer, name, own), strict=True)]
-        return tuple(found)
+                reads = [_hull(a, b) for a, b in zip(reads, self._needed(layer, name, own), strict=True)]
+        return tuple(reads)
 
     def _scaled(self, size: int) -> list[Interval]:
         """The tiles of a sink; where sinks differ in size, the others are cut in proportion to the first."""
@@ -82,13 +82,13 @@ class Tiling:
         if rows := rows_needed(self.network, layer, name, own):
             return [(rows[start][0], rows[stop - 1][1]) if stop > start else (0, 0) for start, stop in parts]
         whole, shapes = Region.whole(out), self.network.shapes(layer)
-        found: list[Interval] = [(0, 0)] * len(parts)
+        hulls: list[Interval] = [(0, 0)] * len(parts)
         for at, part in enumerate(parts):
             needs = layer.op.needs(whole.with_axis(own, part), shapes) if part[1] > part[0] else ()
             for other, needed in zip(layer.inputs, needs, strict=False):
                 if other == name:
-                    found[at] = _hull(found[at], needed.bounds[axis])
-        return found
+                    hulls[at] = _hull(hulls[at], needed.bounds[axis])
+        return hulls
 
     @cached_property
     def _around(self) -> tuple[Layer, ...]:
@@ -100,10 +100,10 @@ class Tiling:
     def _is_inside(self) -> Mapping[str, bool]:
         """The tensors that are made of what is computed here."""
         names = set(self.fused.schedule.layers)
-        found: dict[str, bool] = {}
+        inside: dict[str, bool] = {}
         for layer in reversed(self._around):
-            found[layer.output] = layer.name in names or any(found.get(name) for name in layer.inputs)
-        return found
+            inside[layer.output] = layer.name in names or any(inside.get(name) for name in layer.inputs)
+        return inside
 
 
 def _hull(a: Interval, b: Interval) -> Interval:

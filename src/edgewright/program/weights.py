@@ -50,13 +50,13 @@ def weight_origins(networks: Iterable[Network], part: Network) -> Mapping[str, W
     for network in networks:
         for name, value in network.constants.items():
             wholes.setdefault((value.dtype.str, value.strides), []).append((network.name, name, value))
-    found = {}
+    origins = {}
     for name, value in part.constants.items():
         for owner, constant, whole in wholes.get((value.dtype.str, value.strides), ()):
             if (region := _region_in(whole, value)) is not None:
-                found[name] = WeightOrigin(owner, constant, region)
+                origins[name] = WeightOrigin(owner, constant, region)
                 break
-    return found
+    return origins
 
 
 def _region_in(whole: Array, piece: Array) -> Region | None:

@@ -61,12 +61,12 @@ class _ApplicationMap:
         stages = {name: max(1, len(plan.program.stages)) for name, plan in self.layout.plans.items()}
         free = WIDTH - LEFT - RIGHT - BETWEEN * (len(stages) - 1)
         weights = {name: 8 + count**0.5 for name, count in stages.items()}
-        at, found = LEFT, {}
+        at, axes = LEFT, {}
         for name, count in stages.items():
             end = at + free * weights[name] / sum(weights.values())
-            found[name] = Axis(0, count, at, end)
+            axes[name] = Axis(0, count, at, end)
             at = end + BETWEEN
-        return found
+        return axes
 
     @cached_property
     def relations(self) -> tuple[RelationEntry, ...]:

@@ -51,27 +51,27 @@ class _FrameChart:
     def lanes(self) -> list[_Lane]:
         """The lanes: for each device computing, sending and receiving; one for each bus and for cables between
         switches."""
-        found: list[_Lane] = []
+        lanes: list[_Lane] = []
         cluster, top = self.plan.cluster, TOP
         devices = busiest_devices(self.plan, MOST_DEVICES)
         for device in devices:
-            found.append(_Lane(device.name, "run", top, COMPUTES, device.name))
+            lanes.append(_Lane(device.name, "run", top, COMPUTES, device.name))
             top += COMPUTES
             for link in cluster.links:
                 if device.name in link.ends and not link.is_shared:
                     other = next(end for end in link.ends if end != device.name)
                     for style, sender in (("sends", device.name), ("receives", other)):
-                        found.append(_Lane(port_row(link.port(sender)), style, top, SENDS))
+                        lanes.append(_Lane(port_row(link.port(sender)), style, top, SENDS))
                         top += SENDS
             top += GAP
-        drawn = {lane.row for lane in found}
+        drawn = {lane.row for lane in lanes}
         for link in cluster.links:
             is_near = not link.is_shared and any(end in cluster.device_named for end in link.ends)
             for port in () if is_near else dict.fromkeys(map(link.port, link.ends)):
                 if port_row(port) not in drawn:
-                    found.append(_Lane(port_row(port), "sends", top, COMPUTES / 2, port_row(port)))
+                    lanes.append(_Lane(port_row(port), "sends", top, COMPUTES / 2, port_row(port)))
                     top += COMPUTES / 2 + GAP
-        return found
+        return lanes
 
     def lines(self) -> Iterator[str]:
         lanes = self.lanes

@@ -48,79 +48,81 @@ class ChannelRow:
 
 
 def dataflow_page(
-    found: GraphAnalysis, *, firings: Sequence[Firing] = (), front: Pareto | None = None, unit: str = ""
+    analysis: GraphAnalysis, *, firings: Sequence[Firing] = (), front: Pareto | None = None, unit: str = ""
 ) -> str:
     """A self-contained HTML document without a script, with a Gantt chart of `firings` and a step plot of `front`."""
-    graph = found.graph
+    graph = analysis.graph
     steps = unit if graph.has_times else "steps"  # without times, each firing takes one step
-    gantt = gantt_svg(graph, firings, found.repetitions, unit=steps, standalone=False) if firings else ""
-    plot = pareto_svg(front, found.weight, unit=unit, standalone=False) if front else ""
-    schedule = schedule_text(found.buffers.schedule) if found.buffers else ""
+    gantt = gantt_svg(graph, firings, analysis.repetitions, unit=steps, standalone=False) if firings else ""
+    plot = pareto_svg(front, analysis.weight, unit=unit, standalone=False) if front else ""
+    schedule = schedule_text(analysis.buffers.schedule) if analysis.buffers else ""
     return html_page(
         "dataflow.html",
         graph.name,
         asset("page.css") + asset("charts.css") + asset("dataflow.css"),
-        about=about(found),
-        cards=tuple(cards(found, unit)),
-        trouble=text.printable(found.trouble),
-        notes=[text.printable(note) for note in found.notes],
+        about=about(analysis),
+        cards=tuple(cards(analysis, unit)),
+        trouble=text.printable(analysis.trouble),
+        notes=[text.printable(note) for note in analysis.notes],
         gantt=Markup(gantt),
         front=front,
         exact=exact,
         speed=speed,
-        weight=found.weight,
+        weight=analysis.weight,
         unit=unit,
         plot=Markup(plot),
-        actors=tuple(actor_rows(found))[:MOST_ROWS],
-        channels=tuple(channel_rows(found))[:MOST_ROWS],
+        actors=tuple(actor_rows(analysis))[:MOST_ROWS],
+        channels=tuple(channel_rows(analysis))[:MOST_ROWS],
         actor_count=len(graph.actors),
         channel_count=len(graph.channels),
-        has_capacities=found.buffers is not None,
+        has_capacities=analysis.buffers is not None,
         has_notes=any(actor.note for actor in graph.actors) or any(channel.note for channel in graph.channels),
         schedule=text.printable(schedule),
     )
 
 
-def about(found: GraphAnalysis) -> str:
+def about(analysis: GraphAnalysis) -> str:
     """The graph in one line."""
-    graph = found.graph
+    graph = analysis.graph
     parts = [
         "SDF graph" if graph.is_sdf else "CSDF graph",
         text.plural(len(graph.actors), "actor"),
         text.plural(len(graph.channels), "channel"),
     ]
-    if found.repetitions:
-        parts.append(f"{text.plural(sum(found.repetitions.values()), 'firing')} per iteration")
+    if analysis.repetitions:
+        parts.append(f"{text.plural(sum(analysis.repetitions.values()), 'firing')} per iteration")
     return " · ".join(parts)
 
 
-def cards(found: GraphAnalysis, unit: str) -> Iterator[Card]:
-    if found.period is not None:
-        yield Card("Period", exact(found.period), f"{unit} per iteration, with channels of any size".strip())
-    if found.buffers is not None:
-        least = found.buffers
+def cards(analysis: GraphAnalysis, unit: str) -> Iterator[Card]:
+    if analysis.period is not None:
+        yield Card("Period", exact(analysis.period), f"{unit} per iteration, with channels of any size".strip())
+    if analysis.buffers is not None:
+        least = analysis.buffers
         proof = "proven least" if least.is_optimal else f"at least {_amount(least.bound, least.weight)}"
         figure, other = text.size(least.size_bytes), text.plural(least.tokens, "token")
         figure, other = (figure, other) if least.weight == "bytes" else (other, figure)
         yield Card("Minimum buffers", figure, f"{other}; {proof}", least.is_optimal)
-    if found.period_at_minimum is not None:
-        which = "the fastest of all such buffers" if found.is_fastest else "others of this size may be faster"
-        yield Card("Period at the minimum", exact(found.period_at_minimum), which, found.is_fastest)
-    if found.peak is not None:
-        peak = found.peak
+    if analysis.period_at_minimum is not None:
+        which = "the fastest of all such buffers" if analysis.is_fastest else "others of this size may be faster"
+        yield Card("Period at the minimum", exact(analysis.period_at_minimum), which, analysis.is_fastest)
+    if analysis.peak is not None:
+        peak = analysis.peak
         figure = text.size(peak.size_bytes) if peak.weight == "bytes" else text.plural(peak.tokens, "token")
         proof = "proven least" if peak.is_optimal else f"at least {_amount(peak.bound, peak.weight)}"
         yield Card("Peak occupancy", figure, f"one memory for all channels; {proof}", peak.is_optimal)
-    if found.latency is not None:
-        yield Card("Latency", exact(found.latency.first), f"{unit} from first to last firing of an iteration".strip())
+    if analysis.latency is not None:
+        yield Card(
+            "Latency", exact(analysis.latency.first), f"{unit} from first to last firing of an iteration".strip()
+        )
 
 
-def actor_rows(found: GraphAnalysis) -> Iterator[ActorRow]:
-    graph = found.graph
-    times = {actor.name: busy_time(actor, found.repetitions.get(actor.name, 0)) for actor in graph.actors}
+def actor_rows(analysis: GraphAnalysis) -> Iterator[ActorRow]:
+    graph = analysis.graph
+    times = {actor.name: busy_time(actor, analysis.repetitions.get(actor.name, 0)) for actor in graph.actors}
     most = max((time or Fraction(0) for time in times.values()), default=Fraction(0)) or Fraction(1)
     for actor in graph.actors:
-        time, firings = times[actor.name], found.repetitions.get(actor.name)
+        time, firings = times[actor.name], analysis.repetitions.get(actor.name)
         first = f"{actor.initial_phases:,} + " if actor.initial_phases else ""
         yield ActorRow(
             text.printable(actor.name),
@@ -140,11 +142,11 @@ def busy_time(actor: Actor, firings: int) -> Fraction | None:
     return sum(map(Fraction, again), Fraction(0)) * (firings // actor.phases)
 
 
-def channel_rows(found: GraphAnalysis) -> Iterator[ChannelRow]:
-    capacities = found.buffers.capacities if found.buffers else {}
-    weigh = [capacities.get(channel.name, 0) * price(channel, found.weight) for channel in found.graph.channels]
+def channel_rows(analysis: GraphAnalysis) -> Iterator[ChannelRow]:
+    capacities = analysis.buffers.capacities if analysis.buffers else {}
+    weigh = [capacities.get(channel.name, 0) * price(channel, analysis.weight) for channel in analysis.graph.channels]
     most = max(weigh, default=0) or 1
-    for channel, weight in zip(found.graph.channels, weigh, strict=True):
+    for channel, weight in zip(analysis.graph.channels, weigh, strict=True):
         capacity = capacities.get(channel.name)
         yield ChannelRow(
             text.printable(channel.name),

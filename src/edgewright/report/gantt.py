@@ -159,12 +159,12 @@ class _Chart:
 
 def _lanes(graph: Graph, firings: Sequence[Firing]) -> list[tuple[Actor, list[Firing]]]:
     """The actors in order, with their firings; of many, those with the most work."""
-    found: dict[str, list[Firing]] = {actor.name: [] for actor in graph.actors}
+    by_actor: dict[str, list[Firing]] = {actor.name: [] for actor in graph.actors}
     for firing in firings:
-        found[firing.actor].append(firing)
-    busy = {name: sum((one.end - one.start for one in mine), Fraction(0)) for name, mine in found.items()}
-    kept = set(sorted(found, key=lambda name: -busy[name])[:MOST_LANES])
-    return [(actor, found[actor.name]) for actor in graph.actors if actor.name in kept]
+        by_actor[firing.actor].append(firing)
+    busy = {name: sum((one.end - one.start for one in mine), Fraction(0)) for name, mine in by_actor.items()}
+    kept = set(sorted(by_actor, key=lambda name: -busy[name])[:MOST_LANES])
+    return [(actor, by_actor[actor.name]) for actor in graph.actors if actor.name in kept]
 
 
 def _rows(firings: Sequence[Firing]) -> list[list[Firing]]:

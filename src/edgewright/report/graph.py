@@ -97,9 +97,9 @@ def _open_edges(frame: StageFrame) -> Iterator[str]:
 
 
 def _edges(network: Network, layout: GraphDrawing) -> Iterator[str]:
-    found = list(routes(layout, wiring(network)))
-    skip = "edge skip" if sum(route.is_skip for route in found) <= MOST_SKIPS else "edge skip faint"
-    for route in found:
+    edges = list(routes(layout, wiring(network)))
+    skip = "edge skip" if sum(route.is_skip for route in edges) <= MOST_SKIPS else "edge skip faint"
+    for route in edges:
         yield f'<path class="{skip if route.is_skip else "edge"}" d="{route.path}"/>'
 
 

@@ -80,10 +80,10 @@ class GraphDrawing:
     @cached_property
     def in_column(self) -> Mapping[int, list[NodeBox]]:
         """The nodes of each column, from top to bottom."""
-        found: dict[int, list[NodeBox]] = {}
+        boxes: dict[int, list[NodeBox]] = {}
         for box in sorted(self.nodes.values(), key=lambda box: box.y):
-            found.setdefault(box.column, []).append(box)
-        return found
+            boxes.setdefault(box.column, []).append(box)
+        return boxes
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,20 +104,20 @@ def node_name(tensor: str) -> str:
 def homes(plan: Plan) -> Mapping[str, int]:
     """The stage in which each layer is drawn; a free layer is drawn with the stage that surrounds it."""
     network = plan.network
-    found = {name: at for at, stage in enumerate(plan.program.stages) for name in stage.layers}
+    stages = {name: at for at, stage in enumerate(plan.program.stages) for name in stage.layers}
     ready: dict[str, int] = {}  # the stage after which each tensor is complete
     for layer in network.layers:
         before = max((ready.get(name, -1) for name in network.activations(layer)), default=-1)
-        ready[layer.output] = found.get(layer.name, before)
+        ready[layer.output] = stages.get(layer.name, before)
     wanted: dict[str, int] = {}  # the first stage that reads each tensor
     for layer in reversed(network.layers):
-        at = found.get(layer.name, wanted.get(layer.output, len(plan.program.stages)))
+        at = stages.get(layer.name, wanted.get(layer.output, len(plan.program.stages)))
         for name in network.activations(layer):
             wanted[name] = min(wanted.get(name, at), at)
     for layer in network.layers:
-        if layer.name not in found and ready[layer.output] == wanted.get(layer.output):
-            found[layer.name] = ready[layer.output]
-    return found
+        if layer.name not in stages and ready[layer.output] == wanted.get(layer.output):
+            stages[layer.name] = ready[layer.output]
+    return stages
 
 
 def wiring(network: Network) -> Iterator[tuple[str, str]]:

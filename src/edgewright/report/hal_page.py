@@ -114,20 +114,20 @@ def cards(design: Design, before: Design) -> Iterator[Card]:
     yield Card("Layout", layout.made_by, about, layout.optimal)
 
 
-def verification_card(found: Verification | None) -> Card:
-    if found is None:
+def verification_card(verification: Verification | None) -> Card:
+    if verification is None:
         return Card("Verification", "not run", "give --verify to run both on a virtual prototype")
-    if found.differences:
-        return Card("Verification", "differs", text.plural(len(found.differences), "difference"))
-    if not found.is_equal:
+    if verification.differences:
+        return Card("Verification", "differs", text.plural(len(verification.differences), "difference"))
+    if not verification.is_equal:
         return Card("Verification", "nothing compared", "no access was reached")
-    told = f"registers see the same in {text.plural(found.calls, 'call')} on {found.target}"
+    told = f"registers see the same in {text.plural(verification.calls, 'call')} on {verification.target}"
     return Card("Verification", "same", text.printable(told), is_proven=True)
 
 
-def checked_rows(found: Verification) -> Iterator[CheckedRow]:
-    different = {difference.function for difference in found.differences}
-    for one in found.functions:
+def checked_rows(verification: Verification) -> Iterator[CheckedRow]:
+    different = {difference.function for difference in verification.differences}
+    for one in verification.functions:
         was, now = one.naive, one.optimised
         result = "differs" if one.function in different else "same" if one.calls else "not compared"
         notes = [result, *filter(None, [one.left_out])]
@@ -202,10 +202,10 @@ def conflicts(function: Function, regions: Regions) -> tuple[str, ...]:
     return pairs(function, [(c.first, c.second, c.reason) for c in regions.conflicts])
 
 
-def pairs(function: Function, found: Sequence[tuple[int, int, str]]) -> tuple[str, ...]:
+def pairs(function: Function, accesses: Sequence[tuple[int, int, str]]) -> tuple[str, ...]:
     """The reasons with the pairs of accesses they apply to."""
     names = {access.number: access.name for access in function.accesses}
     by_reason: dict[str, list[str]] = {}
-    for first, second, reason in found:
+    for first, second, reason in accesses:
         by_reason.setdefault(reason, []).append(f"{first} {names[first]} and {second} {names[second]}")
     return tuple(text.printable(f"{reason}: {'; '.join(those)}") for reason, those in by_reason.items())

@@ -171,11 +171,11 @@ def _fifo_rows(answer: MappingAnswer) -> Iterator[FifoRow]:
 
 def _layer_rows(answer: MappingAnswer) -> Iterator[LayerRow]:
     """All layers in network order, with the time of each in its stage."""
-    names, found = answer.mapping.problem.layers, dict[int, tuple[str, float]]()
+    names, homes = answer.mapping.problem.layers, dict[int, tuple[str, float]]()
     for number, stage in enumerate(answer.mapping.stages):
-        found |= {layer: (stage_title(number, stage), stage.execution.seconds[layer]) for layer in stage.layers}
-    most = max((seconds for _, seconds in found.values()), default=0.0) or 1.0
-    for layer, (title, seconds) in sorted(found.items()):
+        homes |= {layer: (stage_title(number, stage), stage.execution.seconds[layer]) for layer in stage.layers}
+    most = max((seconds for _, seconds in homes.values()), default=0.0) or 1.0
+    for layer, (title, seconds) in sorted(homes.items()):
         yield LayerRow(text.printable(names[layer]), title, text.three_digits(1e3 * seconds), seconds / most)
 
 

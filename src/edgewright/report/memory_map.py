@@ -253,14 +253,14 @@ def _legend_entries(
     entries = [(f"b {role.value}", role.value) for role in Role if role in roles]
     entries += [("b critical", "critical")] if critical else []
     entries += [("shared", "shared while an input dies")] if occupancy.shared else []
-    found, x, line = [], LEFT, 0
+    placed, x, line = [], LEFT, 0
     for style, label in entries:
         wide = 34 + len(label) * LETTER
         if x > LEFT and x + wide > across:
             x, line = LEFT, line + 1
-        found.append((style, label, x, line))
+        placed.append((style, label, x, line))
         x += wide
-    return found
+    return placed
 
 
 def _legend(top: float, entries: Sequence[tuple[str, str, float, int]]) -> Iterator[str]:

@@ -101,10 +101,10 @@ class Occupancy:
     @cached_property
     def tensors(self) -> Mapping[str, tuple[str, ...]]:
         """The tensors in each buffer by address; empty for scratch."""
-        found: dict[str, list[str]] = {buffer.name: [] for buffer in self.plan.buffers}
+        by_buffer: dict[str, list[str]] = {buffer.name: [] for buffer in self.plan.buffers}
         for name in sorted(self.plan.views, key=lambda name: self.plan.views[name].offset):
-            found[self.plan.views[name].buffer].append(name)
-        return {buffer: tuple(names) for buffer, names in found.items()}
+            by_buffer[self.plan.views[name].buffer].append(name)
+        return {buffer: tuple(names) for buffer, names in by_buffer.items()}
 
     @cached_property
     def work(self) -> Mapping[str, LayerWork]:

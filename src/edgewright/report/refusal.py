@@ -75,5 +75,5 @@ def _smaller_weights(plan: Plan) -> str:
 
 def _boards(plan: Plan, what: str) -> str:
     """Boards with enough memory, the smallest first."""
-    found = boards_with(plan.peak_bytes + (plan.stack_bytes or 0), plan.flash_bytes)
-    return f"a board with more {what}" + (f" ({', '.join(found)})" if found else "")
+    boards = boards_with(plan.peak_bytes + (plan.stack_bytes or 0), plan.flash_bytes)
+    return f"a board with more {what}" + (f" ({', '.join(boards)})" if boards else "")

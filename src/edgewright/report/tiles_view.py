@@ -58,8 +58,8 @@ class FusionGroupView:
 def fusion_group_views(occupancy: Occupancy) -> tuple[FusionGroupView, ...]:
     """A view of each stage that runs in parts; of many, those with the most live memory."""
     plan = occupancy.plan
-    found = sorted(fusion_groups(plan), key=lambda entry: -plan.live_bytes[entry[0]])[:MOST_GROUPS]
-    return tuple(_view(occupancy, position, stage) for position, stage in sorted(found, key=lambda entry: entry[0]))
+    groups = sorted(fusion_groups(plan), key=lambda entry: -plan.live_bytes[entry[0]])[:MOST_GROUPS]
+    return tuple(_view(occupancy, position, stage) for position, stage in sorted(groups, key=lambda entry: entry[0]))
 
 
 def _view(occupancy: Occupancy, position: int, stage: Stage) -> FusionGroupView:

@@ -88,11 +88,11 @@ def _instruction_times(network: Network, board: Board, processor: Processor) -> 
     if target is None or time is None or target.name not in modelled():
         return None
     plan = find_whole_layers(network, board, target=target).plan
-    found = dict.fromkeys((layer.name for layer in network.layers), 0.0)  # some layers execute nothing
+    seconds = dict.fromkeys((layer.name for layer in network.layers), 0.0)  # some layers execute nothing
     stages = estimate(plan, target, zig=builds_with_zig(target)).stages
     for stage, instructions in zip(plan.program.stages, stages, strict=True):
-        found[stage.layers[-1]] = instructions * time
-    return found
+        seconds[stage.layers[-1]] = instructions * time
+    return seconds
 
 
 def _least_time(network: Network, layer: Layer, peak: PeakRate, lanes: int) -> float:
@@ -121,12 +121,12 @@ def peak_rate(board: Board, processor: Processor) -> PeakRate:
 
 def _transfers(board: Board) -> tuple[TransferTime, ...]:
     """Through the memory that both sides share: written once and read once."""
-    found = []
+    transfers = []
     for source in board.processors:
         for target in board.processors:
             rates = [peak_rate(board, one).bytes_per_s for one in (source, target)]
             known = [rate for rate in rates if rate]
-            found.append(
+            transfers.append(
                 TransferTime(
                     source=source.name,
                     target=target.name,
@@ -135,7 +135,7 @@ def _transfers(board: Board) -> tuple[TransferTime, ...]:
                     origin=TimeOrigin.ROOFLINE,
                 )
             )
-    return tuple(found)
+    return tuple(transfers)
 
 
 def _notes(board: Board, origins: Collection[TimeOrigin]) -> list[str]:

@@ -79,13 +79,13 @@ def pin(cores: tuple[int, ...]) -> bool:
 
 def on_cores(cores: tuple[int, ...], what: Callable[[], T]) -> T:
     """The result of a function that a thread computes on these cores."""
-    found: list[T] = []
+    results: list[T] = []
     errors: list[BaseException] = []
 
     def work() -> None:
         pin(cores)
         try:
-            found.append(what())
+            results.append(what())
         except BaseException as error:  # re-raised in the calling thread
             errors.append(error)
 
@@ -94,7 +94,7 @@ def on_cores(cores: tuple[int, ...], what: Callable[[], T]) -> T:
     thread.join()
     if errors:
         raise errors[0]
-    return found[0]
+    return results[0]
 
 
 def core_kinds() -> tuple[CoreKind, ...]:

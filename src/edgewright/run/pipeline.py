@@ -131,12 +131,12 @@ class Pipeline:
                 with state.lock:
                     slots = [ring.wait_for_frame(frame) for ring in results]
                     done = max(ring.done(frame) for ring in results)
-                found = self._read(slots)
+                outputs = self._read(slots)
                 with state.lock:
                     for ring in results:
                         ring.release(frame)
                 chronicle.add(started.pop(frame, done), done)
-                yield found
+                yield outputs
                 frame += 1
         except StreamEnd:
             pass
@@ -206,7 +206,7 @@ class Pipeline:
 
     def _read(self, slots: list[FrameSlot]) -> dict[str, Array]:
         """Copies the outputs from their slots."""
-        found = {name: np.empty(tensor.shape, tensor.dtype.numpy) for name, tensor in self.outputs.items()}
+        outputs = {name: np.empty(tensor.shape, tensor.dtype.numpy) for name, tensor in self.outputs.items()}
         for fifo, slot in zip(self._results, slots, strict=True):
-            found[self._name(fifo)][fifo.what.region.slices] = slot.array
-        return found
+            outputs[self._name(fifo)][fifo.what.region.slices] = slot.array
+        return outputs

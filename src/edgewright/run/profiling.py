@@ -66,28 +66,28 @@ def measure_profile(
     """
     chosen = tuple(kinds or core_kinds())
     named = dict(zip(processor_names(chosen), chosen, strict=True))
-    found = _Measured({layer.name: [] for layer in network.layers}, [], {}, list(_transfers(named)))
+    measured = _Measured({layer.name: [] for layer in network.layers}, [], {}, list(_transfers(named)))
     if NATIVE in executors:
-        _measure_native(found, network, plans, named, repeats)
+        _measure_native(measured, network, plans, named, repeats)
     if session_times.EXECUTOR in executors:
-        found.add(*session_times.session_times(network, named, lanes or tuple(plans) or (1,), repeats))
+        measured.add(*session_times.session_times(network, named, lanes or tuple(plans) or (1,), repeats))
         for name, kind in named.items():
-            if name not in found.slowdowns and any(frame.processor == name for frame in found.frames):
-                found.slowdowns[name] = _slowdowns(lambda: session_times.session_run(network), kind, repeats)
+            if name not in measured.slowdowns and any(frame.processor == name for frame in measured.frames):
+                measured.slowdowns[name] = _slowdowns(lambda: session_times.session_run(network), kind, repeats)
     processors = [
         ProfiledProcessor(
             name=name,
             kind=kind.kind,
             cores=kind.cores,
             clock=kind.clock,
-            slowdown=found.slowdowns.get(name, (1.0,)),
+            slowdown=measured.slowdowns.get(name, (1.0,)),
         )
         for name, kind in named.items()
     ]
     if torch_times.EXECUTOR in executors:
         gpu = torch_times.gpu_times(network, tuple(named), repeats)
-        found.add(gpu.layers, gpu.frames)
-        found.transfers.extend(gpu.transfers)
+        measured.add(gpu.layers, gpu.frames)
+        measured.transfers.extend(gpu.transfers)
         processors.append(ProfiledProcessor(name=torch_times.GPU, kind=torch_times.GPU, cores=()))
     return Profile(
         board=THIS,
@@ -95,9 +95,9 @@ def measure_profile(
         model=network.name,
         model_digest=structure_digest(network),
         processors=tuple(processors),
-        layers=layer_profiles(network, found.layers),
-        frames=tuple(found.frames),
-        transfers=tuple(found.transfers),
+        layers=layer_profiles(network, measured.layers),
+        frames=tuple(measured.frames),
+        transfers=tuple(measured.transfers),
         notes=_notes(plans, chosen) if plans else (),
     )
 
@@ -118,7 +118,7 @@ class _Measured:
 
 
 def _measure_native(
-    found: _Measured, network: Network, plans: Mapping[int, Plan], kinds: Mapping[str, CoreKind], repeats: int
+    measured: _Measured, network: Network, plans: Mapping[int, Plan], kinds: Mapping[str, CoreKind], repeats: int
 ) -> None:
     """Native code, in an instrumented build for each number of lanes."""
     with TemporaryDirectory(prefix="edgewright-") as folder:
@@ -130,13 +130,13 @@ def _measure_native(
                     continue
                 bench = _Bench(timed, network)
                 samples, whole = on_cores(kind.cores[:lanes], partial(bench.sample, repeats, lanes))
-                _add_layers(found.layers, plan, name, lanes, samples)
+                _add_layers(measured.layers, plan, name, lanes, samples)
                 timed.stop_lanes()  # the next lanes run on other cores
                 seconds, spread = median_and_spread(whole)
-                found.frames.append(FrameTime(processor=name, lanes=lanes, seconds=seconds, spread=spread))
+                measured.frames.append(FrameTime(processor=name, lanes=lanes, seconds=seconds, spread=spread))
                 if lanes == 1:
                     timed.probe(False)
-                    found.slowdowns[name] = _slowdowns(partial(_loaded, timed, network), kind, repeats)
+                    measured.slowdowns[name] = _slowdowns(partial(_loaded, timed, network), kind, repeats)
 
 
 def fingerprint() -> Fingerprint:
@@ -208,11 +208,11 @@ class _Bench:
         whole: list[float] = []
         for _ in range(repeats):
             self.timed.probe(True)
-            found = []
+            times = []
             for _ in range(count):
                 self.run()
-                found.append(self.timed.stage_seconds())
-            stages.append(together(found, axis=0).tolist())
+                times.append(self.timed.stage_seconds())
+            stages.append(together(times, axis=0).tolist())
             self.timed.probe(False)
             whole.append(float(together(call_times(self.run, count, clock))))
         return stages, whole
@@ -285,13 +285,15 @@ def _frames_per_s(load: Callable[[], Callable[[], object]], cores: Sequence[int]
 
 def _transfers(kinds: Mapping[str, CoreKind]) -> list[TransferTime]:
     """Transfers of a frame through a ring, between cores of each pair of kinds."""
-    found = []
+    transfers = []
     for source_name, source in kinds.items():
         for target_name, target in kinds.items():
             others = [core for core in target.cores if core != source.cores[0]] or list(target.cores)
             latency, rate = hand_over(source.cores[0], others[0])
-            found.append(TransferTime(source=source_name, target=target_name, latency=latency, bytes_per_second=rate))
-    return found
+            transfers.append(
+                TransferTime(source=source_name, target=target_name, latency=latency, bytes_per_second=rate)
+            )
+    return transfers
 
 
 def hand_over(source: int, target: int) -> tuple[float, float]:
@@ -348,11 +350,11 @@ def processor_names(kinds: Sequence[CoreKind]) -> tuple[str, ...]:
     """A name for each kind of core: "cpu" for a single kind, else the kind's name, with a number if two share it."""
     if len(kinds) == 1:
         return ("cpu",)
-    found: list[str] = []
+    names: list[str] = []
     for kind in kinds:
-        count = sum(name == kind.kind or name.startswith(f"{kind.kind}-") for name in found)
-        found.append(f"{kind.kind}-{count + 1}" if count else kind.kind)
-    return tuple(found)
+        count = sum(name == kind.kind or name.startswith(f"{kind.kind}-") for name in names)
+        names.append(f"{kind.kind}-{count + 1}" if count else kind.kind)
+    return tuple(names)
 
 
 def _notes(plans: Mapping[int, Plan], kinds: Sequence[CoreKind]) -> tuple[str, ...]:

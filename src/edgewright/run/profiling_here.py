@@ -24,8 +24,8 @@ def measured_here(
         except EdgewrightError as error:
             executors, notes = ("onnxruntime",), (f"onnxruntime executes all layers: {error}",)
     plans = lane_plans(network, most_lanes) if NATIVE in executors else {}
-    found = measure_profile(network, plans, repeats, executors=executors, lanes=lane_counts(most_lanes))
-    return found.model_copy(update={"notes": (*found.notes, *notes)})
+    profile = measure_profile(network, plans, repeats, executors=executors, lanes=lane_counts(most_lanes))
+    return profile.model_copy(update={"notes": (*profile.notes, *notes)})
 
 
 def lane_counts(most_lanes: int | None) -> list[int]:

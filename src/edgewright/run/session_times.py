@@ -39,13 +39,13 @@ def session_times(
     for name, kind in kinds.items():
         for count in (n for n in lanes if n <= len(kind.cores)):
             for layer, model in models.items():
-                if model and (found := _measured(model, kind.cores[:count], repeats)):
-                    seconds, spread = found
+                if model and (measured := _measured(model, kind.cores[:count], repeats)):
+                    seconds, spread = measured
                     layers[layer].append(
                         LayerTime(processor=name, executor=EXECUTOR, lanes=count, seconds=seconds, spread=spread)
                     )
-            if whole and (found := _measured(whole, kind.cores[:count], repeats)):
-                seconds, spread = found
+            if whole and (measured := _measured(whole, kind.cores[:count], repeats)):
+                seconds, spread = measured
                 frames.append(FrameTime(processor=name, executor=EXECUTOR, lanes=count, seconds=seconds, spread=spread))
     return layers, frames
 
@@ -89,5 +89,5 @@ def _measured(model: _Model, cores: tuple[int, ...], repeats: int) -> tuple[floa
         clock: Callable[[], float] = time.perf_counter if len(cores) > 1 else time.thread_time
         return call_times(lambda: session.run(None, feed), repeats, clock)
 
-    found = on_cores(cores, work)
-    return median_and_spread(found) if found else None
+    times = on_cores(cores, work)
+    return median_and_spread(times) if times else None

@@ -82,10 +82,10 @@ def _transfers(torch: Any, device: str, cores: Sequence[str], repeats: int) -> l
             slot.copy_(there)
 
         seconds[size] = [_timed(move, repeats)[0] for move in (give, take)]
-    found = []
+    transfers = []
     for name in cores:
         for way, (source, target) in enumerate(((name, GPU), (GPU, name))):
             latency, whole = seconds[4][way], seconds[_MOVED][way]
             rate = _MOVED / max(whole - latency, 1e-9)
-            found.append(TransferTime(source=source, target=target, latency=latency, bytes_per_second=rate))
-    return found
+            transfers.append(TransferTime(source=source, target=target, latency=latency, bytes_per_second=rate))
+    return transfers

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import onnx
 
-from edgewright.files import FolderMode, output_folder, write_together
-from edgewright.samples.builder import ModelBuilder
-from edgewright.samples.flows import activity_flow
-from edgewright.samples.papers import minakova_cnn1, minakova_cnn2, minakova_scenario1, minakova_scenario2
-from edgewright.samples.quantise import quantise
-from edgewright.samples.tasks import moves
+from ..files import FolderMode, output_folder, write_together
+from .builder import ModelBuilder
+from .flows import activity_flow
+from .papers import minakova_cnn1, minakova_cnn2, minakova_scenario1, minakova_scenario2
+from .quantise import quantise
+from .tasks import moves
 
 
 def tiny_wake() -> onnx.ModelProto:

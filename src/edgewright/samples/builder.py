@@ -14,7 +14,7 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper, shape_inference
 
-from edgewright.errors import InputError
+from ..errors import InputError
 
 OPSET = 17
 IR_VERSION = 8

@@ -9,9 +9,9 @@ from typing import Any
 
 import onnx
 
-from edgewright.errors import InputError
-from edgewright.files import FolderMode, output_folder, write_atomic
-from edgewright.samples.classics import (
+from ..errors import InputError
+from ..files import FolderMode, output_folder, write_atomic
+from .classics import (
     autoencoder,
     ds_cnn,
     lenet5,
@@ -21,9 +21,9 @@ from edgewright.samples.classics import (
     resnet18,
     squeezenet,
 )
-from edgewright.samples.papers import minakova_example, stahl_running_example, stahl_two_paths
-from edgewright.samples.quantise import Form, quantise
-from edgewright.samples.wirings import (
+from .papers import minakova_example, stahl_running_example, stahl_two_paths
+from .quantise import Form, quantise
+from .wirings import (
     randwire,
     text_classifier,
     tiny_densenet,

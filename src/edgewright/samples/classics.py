@@ -5,7 +5,7 @@ Shapes, parameters and MACs are those of the reference models; the weights are r
 
 import onnx
 
-from edgewright.samples.builder import LINEAR, RELU_CENTRED, ModelBuilder
+from .builder import LINEAR, RELU_CENTRED, ModelBuilder
 
 
 def ds_cnn(classes: int = 12) -> onnx.ModelProto:

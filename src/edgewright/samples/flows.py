@@ -8,8 +8,8 @@ from importlib import resources
 
 import onnx
 
-from edgewright.samples.builder import ModelBuilder
-from edgewright.samples.quantise import quantise
+from .builder import ModelBuilder
+from .quantise import quantise
 
 BOARD = "nucleo-f446re"
 # Channels of the first layer, layers, and an accuracy that is an example: nobody trained these networks.

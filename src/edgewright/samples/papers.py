@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx
 
-from edgewright.samples.builder import LINEAR, ModelBuilder
+from .builder import LINEAR, ModelBuilder
 
 
 def stahl_running_example() -> onnx.ModelProto:

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper
 
-from edgewright.errors import InputError
-from edgewright.lazy import lazy_module, load_package
+from ..errors import InputError
+from ..lazy import lazy_module, load_package
 
 quantization = lazy_module("onnxruntime.quantization", "reference")  # takes long to load, and few need it
 

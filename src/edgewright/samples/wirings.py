@@ -4,8 +4,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
-from edgewright.errors import InputError
-from edgewright.samples.builder import LINEAR, RELU, RELU_CENTRED, ModelBuilder
+from ..errors import InputError
+from .builder import LINEAR, RELU, RELU_CENTRED, ModelBuilder
 
 
 def tiny_inception(size: int = 64, classes: int = 10) -> onnx.ModelProto:

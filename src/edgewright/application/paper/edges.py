@@ -54,22 +54,22 @@ class PaperNetwork:
     def phases(self, by_parts: Collection[str]) -> dict[str, int]:
         """The number of phases of each gene: one, or as in Algorithm 3."""
         outputs = {actor: tensor for tensor, actor in output_actors(self.network).items()}
-        found = {}
+        phases = {}
         for name, count in by_rows(self.network).items():
             rows = row_count(self.network.tensors[outputs[name]].shape) if name in outputs else count
-            found[name] = rows if name in by_parts else 1
-        return found
+            phases[name] = rows if name in by_parts else 1
+        return phases
 
     def edges(self, by_parts: frozenset[str] = frozenset()) -> tuple[PaperEdge, ...]:
         """Every edge with its size, if these layers run by parts."""
         if not self.is_pipelined:
             return tuple(_LayerSequence(self, self.network, 0, self._homes()).edges(by_parts))
-        found: list[PaperEdge] = []
+        edges: list[PaperEdge] = []
         for number, layers in enumerate(self.partitions):
             part = partition(self.network, self.partitions, number).network
-            found += _LayerSequence(self, part, number, dict.fromkeys(layers, number)).edges(by_parts)
-            found += self._crossing(number, set(layers))
-        return tuple(found)
+            edges += _LayerSequence(self, part, number, dict.fromkeys(layers, number)).edges(by_parts)
+            edges += self._crossing(number, set(layers))
+        return tuple(edges)
 
     def _homes(self) -> Mapping[str, int]:
         return {layer: number for number, layers in enumerate(self.partitions) for layer in layers}
@@ -139,10 +139,10 @@ class _LayerSequence:
         wanted = self.owner.phases(by_parts)
         counts = {name: wanted.get(name, 1) if name in self.owner.genes else 1 for name in own}
         graph = cnn_to_csdf(self.network, counts)
-        found = minimum_buffers(graph, "bytes")
+        buffers = minimum_buffers(graph, "bytes")
         order = list(own)
         if any(count > 1 for count in counts.values()):
-            order = [name for name, times in found.schedule.again for _ in range(times)]
+            order = [name for name, times in buffers.schedule.again for _ in range(times)]
         order = [name for name in order if name not in self.owner.free]
         first = {name: order.index(name) for name in set(order)}
         last = {name: len(order) - 1 - order[::-1].index(name) for name in set(order)}
@@ -156,7 +156,7 @@ class _LayerSequence:
             home = self.homes.get(source, self.number)
             for hop, target in _targets(self.network, tensor, self.owner.free, taken):
                 channel = tokens[f"{source}->{hop}"]
-                size = found.capacities[channel.name] * channel.token_bytes
+                size = buffers.capacities[channel.name] * channel.token_bytes
                 name = f"{self.owner.name}:{source}->{target}"
                 yield PaperEdge(name, self.owner.name, home, size, first[source], last[target])
 

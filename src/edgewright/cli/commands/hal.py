@@ -36,10 +36,10 @@ def _rdl_kinds(_ctx: click.Context, _param: click.Parameter, value: str | None) 
 
 
 def _excluded(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    found = {name.strip(): why.strip() for name, _, why in (one.partition("=") for one in given)}
-    if wrong := [name for name, why in found.items() if not (name and why)]:
+    reasons = {name.strip(): why.strip() for name, _, why in (one.partition("=") for one in given)}
+    if wrong := [name for name, why in reasons.items() if not (name and why)]:
         raise click.BadParameter(f"'{wrong[0]}' needs a reason: NAME='why it need not be compared'")
-    return found
+    return reasons
 
 
 @click.command(cls=Verb)

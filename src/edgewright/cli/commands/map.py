@@ -11,13 +11,13 @@ from ..outputs import OutFile, OutFolder, Verb
 
 
 def _cores(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for text in values:
         name, _, count = text.rpartition("=")
         if not count.isdecimal() or len(count) > 6:
             raise click.BadParameter(f"'{text}' is not a number of cores; expected 4, or NAME=4")
-        found[name] = int(count)
-    return found
+        counts[name] = int(count)
+    return counts
 
 
 @click.command("map", cls=Verb)

@@ -16,7 +16,7 @@ import numpy as np
 from ...errors import Infeasible, InputError
 from ...mapping.assignment import Genes
 from ...mapping.downsets import Floats
-from ...mapping.genetic import GeneticSettings, evolve
+from ...mapping.paper.genetic import GeneticSettings, evolve
 from .layers import FLOAT32_BYTES, PaperLayer
 
 # T 5. It names no patience and no number of searches.

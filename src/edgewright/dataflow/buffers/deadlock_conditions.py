@@ -33,19 +33,19 @@ def remedies(graph: Untimed, state: State, capacity: Sequence[int]) -> Mapping[i
     the deadlocked state, since the others have not gone further. So its actor had its tokens in that state too, and the
     capacities are at least what it lacked there.
     """
-    found = {}
+    remedies = {}
     for actor in range(len(graph.actors)):
         if graph.has_tokens(actor, state):
             needs = [(at, graph.lines[at].space(state)) for at in graph.outputs[actor]]
-            found[actor] = tuple((at, need) for at, need in needs if need > capacity[at])
-    return found
+            remedies[actor] = tuple((at, need) for at, need in needs if need > capacity[at])
+    return remedies
 
 
 def circles(graph: Untimed, state: State, capacity: Sequence[int]) -> Iterator[Circle]:
     """For each wait for space in a deadlocked state, a cycle of waits through it with as few waits for space as
     possible."""
     waits = [_waits(graph, actor, state, capacity) for actor in range(len(graph.actors))]
-    for first in (wait for found in waits for wait in found if wait.is_space):
+    for first in (wait for each in waits for wait in each if wait.is_space):
         circle = _close(waits, first)
         if circle:
             yield circle

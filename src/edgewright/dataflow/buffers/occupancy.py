@@ -111,10 +111,10 @@ def _lowest(graph: Graph, ready: Untimed, loads: Load, bound: int, weight: Weigh
     other = runs_of(ready.actors[actor] for actor in downstream_first(ready, loads))
     if loads.peak(other) < peak:
         best, peak = Schedule((), other), loads.peak(other)
-    found = least_peak(ready, loads, bound, peak)
-    if found.order is None:
-        return best, found.bound
-    return Schedule((), runs_of(ready.actors[actor] for actor in found.order)), found.bound
+    order = least_peak(ready, loads, bound, peak)
+    if order.order is None:
+        return best, order.bound
+    return Schedule((), runs_of(ready.actors[actor] for actor in order.order)), order.bound
 
 
 def _largest_channel(ready: Untimed, weight: Weight) -> int:

@@ -39,9 +39,9 @@ def size(graph: Untimed, price: Sequence[int]) -> Sizes:
     """
     scale = 1 + sum(line.produced[-1] for line in graph.lines) if 0 in price else 1
     scaled = [one * scale + (scale > 1) for one in price]
-    found = _Sizing(graph, scaled).solve()
-    cost = sum(one * size for one, size in zip(price, found.capacities, strict=True))
-    return Sizes(found.capacities, cost, found.bound // scale)
+    sizes = _Sizing(graph, scaled).solve()
+    cost = sum(one * size for one, size in zip(price, sizes.capacities, strict=True))
+    return Sizes(sizes.capacities, cost, sizes.bound // scale)
 
 
 class _Sizing:
@@ -81,20 +81,20 @@ class _Sizing:
         self._graph.run(state, raised)
         is_first = True
         while not self._graph.is_done(state):
-            found = list(circles(self._graph, state, raised))
-            broken = self._broken_sums(found, raised)
+            cycles = list(circles(self._graph, state, raised))
+            broken = self._broken_sums(cycles, raised)
             # a sum is stronger than a choice; but without one the previous solution would return
             if is_first or not broken:
-                self._known.choices.update(self._choices(found, state, raised))
+                self._known.choices.update(self._choices(cycles, state, raised))
             is_first = False
             freed = self._repair(broken, raised) or self._give_way(state, raised)
             self._graph.run(state, raised, freed)
         return raised
 
-    def _broken_sums(self, found: Iterable[Circle], capacity: Sequence[int]) -> list[LeastSum]:
+    def _broken_sums(self, cycles: Iterable[Circle], capacity: Sequence[int]) -> list[LeastSum]:
         """Sums required by cycles of waits that these capacities do not reach."""
         broken = []
-        for circle in found:
+        for circle in cycles:
             if circle not in self._sums:
                 self._sums[circle] = least_sum(self._graph, circle)
             least = self._sums[circle]
@@ -103,14 +103,14 @@ class _Sizing:
         self._known.sums.update(dict.fromkeys(broken))
         return broken
 
-    def _choices(self, found: Iterable[Circle], state: State, capacity: Sequence[int]) -> dict[Choice, None]:
+    def _choices(self, cycles: Iterable[Circle], state: State, capacity: Sequence[int]) -> dict[Choice, None]:
         """The alternatives in the deadlocked state, for each cycle of waits separately.
 
         A cycle blocks for any capacities of the lines outside it. Unlimited, these let the others run on until only the
         cycle's own few lines are in the way.
         """
         choices: dict[Choice, None] = {}
-        for within in {frozenset(wait.line for wait in circle if wait.is_space): None for circle in found}:
+        for within in {frozenset(wait.line for wait in circle if wait.is_space): None for circle in cycles}:
             alone = [size if at in within else UNLIMITED for at, size in enumerate(capacity)]
             further = list(state)
             self._graph.run(further, alone)
@@ -201,12 +201,12 @@ def cheapest(known: Conditions, price: Sequence[int], dearest: int, work: float)
     solver = repeatable_solver(work)
     status = solve(solver, model)
     assert status != cp_model.INFEASIBLE
-    found = [solver.value(one) for one in capacity] if status in (cp_model.OPTIMAL, cp_model.FEASIBLE) else None
-    if found is not None and status == cp_model.OPTIMAL:
-        bound = sum(one * size for one, size in zip(price, found, strict=True))
+    sizes = [solver.value(one) for one in capacity] if status in (cp_model.OPTIMAL, cp_model.FEASIBLE) else None
+    if sizes is not None and status == cp_model.OPTIMAL:
+        bound = sum(one * size for one, size in zip(price, sizes, strict=True))
     else:
         bound = max(lowest, _downwards(solver.best_objective_bound))
-    return Answer(found, bound, solver.response_proto.deterministic_time)
+    return Answer(sizes, bound, solver.response_proto.deterministic_time)
 
 
 def _downwards(bound: float) -> int:

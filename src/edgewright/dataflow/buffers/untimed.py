@@ -74,10 +74,10 @@ class Untimed:
     @cached_property
     def links(self) -> nx.DiGraph:
         """The receivers of each actor's tokens."""
-        found = nx.DiGraph()
-        found.add_nodes_from(range(len(self.actors)))
-        found.add_edges_from((line.source, line.target) for line in self.lines)
-        return found
+        links = nx.DiGraph()
+        links.add_nodes_from(range(len(self.actors)))
+        links.add_edges_from((line.source, line.target) for line in self.lines)
+        return links
 
     def start(self) -> State:
         return [0] * len(self.actors)

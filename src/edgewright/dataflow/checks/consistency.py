@@ -66,9 +66,9 @@ class Mismatch:
     def fixes(self) -> Sequence[RateFix]:
         """Changes that make this cycle consistent; if possible only those that make all others consistent too."""
         single = list(islice(chain.from_iterable(map(self._single_rates, self.steps)), _TRIED_FIXES))
-        found = single or [self._both_rates(self.steps[0])]
-        whole = islice((fix for fix in found if _is_consistent(fix.applied(self.graph))), MOST_FIXES)
-        return list(whole) or found[:MOST_FIXES]
+        fixes = single or [self._both_rates(self.steps[0])]
+        whole = islice((fix for fix in fixes if _is_consistent(fix.applied(self.graph))), MOST_FIXES)
+        return list(whole) or fixes[:MOST_FIXES]
 
     def __str__(self) -> str:
         fixes = "; or ".join(map(str, self.fixes))
@@ -123,8 +123,8 @@ def _path(actor: str, reached_by: Mapping[str, ChannelTraversal | None]) -> list
 
 
 def _is_consistent(graph: Graph) -> bool:
-    found = relative_rates(graph)
-    return all(map(found.fits, graph.channels))
+    rates = relative_rates(graph)
+    return all(map(rates.fits, graph.channels))
 
 
 def _with_total(rates: Rates, total: int) -> Rates:
@@ -151,11 +151,11 @@ def repetitions(graph: Graph) -> Mapping[str, int]:
 
 def cycles(graph: Graph) -> Mapping[str, int]:
     """Complete cycles through its phases that each actor makes in one iteration; smallest within each component."""
-    found = relative_rates(graph)
-    wrong = _mismatch(graph, found)
+    rates = relative_rates(graph)
+    wrong = _mismatch(graph, rates)
     if wrong is not None:
         raise ModelError(str(wrong))
-    return _smallest(graph, found)
+    return _smallest(graph, rates)
 
 
 def mismatch(graph: Graph) -> Mismatch | None:
@@ -163,19 +163,19 @@ def mismatch(graph: Graph) -> Mismatch | None:
     return _mismatch(graph, relative_rates(graph))
 
 
-def _mismatch(graph: Graph, found: RelativeRates) -> Mismatch | None:
+def _mismatch(graph: Graph, rates: RelativeRates) -> Mismatch | None:
     """The shortest of the first inconsistent cycles, which is the easiest to understand."""
-    wrong = islice((channel for channel in tying(graph) if not found.fits(channel)), _LOOKED_AT)
-    told = [mismatch_of(graph, channel, found.reached_by) for channel in wrong]
+    wrong = islice((channel for channel in tying(graph) if not rates.fits(channel)), _LOOKED_AT)
+    told = [mismatch_of(graph, channel, rates.reached_by) for channel in wrong]
     return min(told, key=lambda one: len(one.steps), default=None)
 
 
-def _smallest(graph: Graph, found: RelativeRates) -> Mapping[str, int]:
+def _smallest(graph: Graph, rates: RelativeRates) -> Mapping[str, int]:
     """The speeds scaled to integers, component by component; one of them is 1, so they are the smallest."""
     scale: dict[int, int] = {}
-    for name, speed in found.speed.items():
-        part = found.component[name]
+    for name, speed in rates.speed.items():
+        part = rates.component[name]
         scale[part] = lcm(scale.get(part, 1), speed.denominator)
         if scale[part].bit_length() > MOST_BITS:
             raise too_large(graph)
-    return {a.name: int(found.speed[a.name] * scale[found.component[a.name]]) for a in graph.actors}
+    return {a.name: int(rates.speed[a.name] * scale[rates.component[a.name]]) for a in graph.actors}

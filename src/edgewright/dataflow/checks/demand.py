@@ -177,8 +177,8 @@ def components(graph: Graph, limits: Sequence[Supply]) -> Iterator[Component]:
     for supply in limits:
         if number[supply.consumer] == number[supply.producer]:
             inside.setdefault(number[supply.consumer], []).append(supply)
-    for at, found in inside.items():
-        yield Component(actors[at], found)
+    for at, members in inside.items():
+        yield Component(actors[at], members)
 
 
 def pacing_components(graph: Graph, capacities: Mapping[str, int] | None) -> Iterator[Component]:

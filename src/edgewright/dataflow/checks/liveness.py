@@ -23,10 +23,10 @@ def blocked(graph: Graph, capacities: Mapping[str, int] | None = None) -> Deadlo
     Each strongly connected part is run separately: initial phases, then one iteration, which returns it to its state.
     Inputs from outside can be produced as far ahead as needed.
     """
-    found = _first_block(graph, capacities)
-    if found is None or not found.cycle or sum(repetitions(graph).values()) > _FIX_FIRINGS:
-        return found
-    return replace(found, fixes=_fixes(found))
+    deadlock = _first_block(graph, capacities)
+    if deadlock is None or not deadlock.cycle or sum(repetitions(graph).values()) > _FIX_FIRINGS:
+        return deadlock
+    return replace(deadlock, fixes=_fixes(deadlock))
 
 
 def _first_block(graph: Graph, capacities: Mapping[str, int] | None) -> Deadlock | None:
@@ -80,9 +80,9 @@ def _fixes(deadlock: Deadlock) -> tuple[Fix, ...]:
     """Changes of one channel of the cycle, cheapest first: larger capacities if space is missing, else more tokens."""
     waits = [wait for wait in deadlock.cycle if wait.is_room] or list(deadlock.cycle)
     waits.sort(key=lambda wait: wait.missing * wait.channel.token_bytes)
-    found = [_fix(deadlock, wait) for wait in waits[:_TRIED_FIXES]]
-    enough = [fix for fix in found if fix.is_enough]
-    return tuple(enough[:MOST_FIXES] or found[:1])
+    fixes = [_fix(deadlock, wait) for wait in waits[:_TRIED_FIXES]]
+    enough = [fix for fix in fixes if fix.is_enough]
+    return tuple(enough[:MOST_FIXES] or fixes[:1])
 
 
 def _fix(deadlock: Deadlock, wait: BlockedFiring) -> Fix:

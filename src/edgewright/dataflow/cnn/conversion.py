@@ -139,11 +139,11 @@ class _Conversion:
     @cached_property
     def notes(self) -> Mapping[str, str]:
         tensors = self.network.tensors
-        found = {name: f"input {tensors[tensor]}" for tensor, name in self.inputs.items()}
-        found |= {name: f"output {tensors[tensor]}" for tensor, name in self.outputs.items()}
+        notes = {name: f"input {tensors[tensor]}" for tensor, name in self.inputs.items()}
+        notes |= {name: f"output {tensors[tensor]}" for tensor, name in self.outputs.items()}
         for layer in self.network.layers:
-            found[layer.name] = describe.operator(layer.op, self.network.shapes(layer))
-        return found
+            notes[layer.name] = describe.operator(layer.op, self.network.shapes(layer))
+        return notes
 
     def edges(self) -> Iterator[_Edge]:
         """One for each tensor and each actor that reads it."""

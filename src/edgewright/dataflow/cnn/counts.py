@@ -16,9 +16,9 @@ def phases(network: Network) -> dict[str, int]:
     As many as the output has rows; one for a layer that needs its whole input at once, and for an output, which is
     passed on whole. The paper speaks of windows; here the operator's needs decide.
     """
-    found = {name: row_count(network.tensors[tensor].shape) for tensor, name in input_actors(network).items()}
-    found |= {layer.name: _by_rows(network, layer) for layer in network.layers}
-    return found | dict.fromkeys(output_actors(network).values(), 1)
+    counts = {name: row_count(network.tensors[tensor].shape) for tensor, name in input_actors(network).items()}
+    counts |= {layer.name: _by_rows(network, layer) for layer in network.layers}
+    return counts | dict.fromkeys(output_actors(network).values(), 1)
 
 
 def input_actors(network: Network) -> Mapping[str, str]:

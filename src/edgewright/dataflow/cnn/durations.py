@@ -53,11 +53,11 @@ def _work(network: Network, name: str, count: int) -> tuple[int, ...]:
 
 def _moved(network: Network, phases: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
     """Elements that inputs and outputs transfer in each phase."""
-    found = {}
+    times = {}
     for tensor, name in (*input_actors(network).items(), *output_actors(network).items()):
         shape = network.tensors[tensor].shape
-        found[name] = tuple(part_region(shape, part).size for part in parts(row_count(shape), phases[name]))
-    return found
+        times[name] = tuple(part_region(shape, part).size for part in parts(row_count(shape), phases[name]))
+    return times
 
 
 def _time_of(network: Network, name: str, times: Given) -> Time:

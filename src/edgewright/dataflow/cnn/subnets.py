@@ -35,7 +35,7 @@ def cut(wiring: Wiring) -> dict[str, tuple[tuple[str, ...], ...]]:
         layers = tuple(layer for layer in wiring.layers if runs[layer] == run)
         if layers:
             subnets.setdefault(processor, []).append(layers)
-    return {processor: tuple(found) for processor, found in subnets.items()}
+    return {processor: tuple(names) for processor, names in subnets.items()}
 
 
 class _Bits:

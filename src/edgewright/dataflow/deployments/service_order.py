@@ -82,11 +82,11 @@ def _order(
 ) -> tuple[Service, ...]:
     """By start within a period, whose iterations overlap; without a period they do not."""
     origin = min(starts.values())
-    found = []
+    services = []
     for name in names:
         for phase in range(phases[name]):
             start = starts[name, phase] - origin
             behind, rest = divmod(start, period) if period else (0, start)
-            found.append((rest, -behind, name, phase))
-    least = min(-behind for _, behind, _, _ in found)
-    return tuple(Service(name, phase, int(-behind - least)) for _, behind, name, phase in sorted(found))
+            services.append((rest, -behind, name, phase))
+    least = min(-behind for _, behind, _, _ in services)
+    return tuple(Service(name, phase, int(-behind - least)) for _, behind, name, phase in sorted(services))

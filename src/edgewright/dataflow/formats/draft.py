@@ -74,21 +74,21 @@ def _lists(
     actors: Sequence[ActorDraft], channels: Sequence[ChannelDraft]
 ) -> Mapping[str, list[Series[int] | Series[Time]]]:
     """The lists that must fit each actor's phases."""
-    found: dict[str, list[Series[int] | Series[Time]]] = {actor.name: [] for actor in actors}
+    lists: dict[str, list[Series[int] | Series[Time]]] = {actor.name: [] for actor in actors}
     for actor in actors:
         if actor.times is not None:
-            found[actor.name].append(actor.times)
+            lists[actor.name].append(actor.times)
     for channel in channels:
         for end, name, series in (
             ("source", channel.source, channel.production),
             ("target", channel.target, channel.consumption),
         ):
-            if name not in found:
+            if name not in lists:
                 raise ModelError(
-                    f"{channel.where}: its {end} {quoted(name)} is not an actor of the graph{nearest(name, found)}"
+                    f"{channel.where}: its {end} {quoted(name)} is not an actor of the graph{nearest(name, lists)}"
                 )
-            found[name].append(series)
-    return found
+            lists[name].append(series)
+    return lists
 
 
 def _shape(actor: ActorDraft, lists: Iterable[Series[int] | Series[Time]]) -> Shape:

@@ -151,29 +151,29 @@ def _graph(application: Element, graph: Element, otherwise: str) -> Graph:
 
 def _named(parent: Element, tag: str) -> Mapping[str, Element]:
     """The children with that tag by name."""
-    found: dict[str, Element] = {}
+    elements: dict[str, Element] = {}
     for child in parent.each(tag):
         name = _required(child, "name")
-        if name in found:
-            lines = f"lines {found[name].line} and {child.line}"
+        if name in elements:
+            lines = f"lines {elements[name].line} and {child.line}"
             raise ModelError(f"{tag} {quoted(name)} is there twice ({lines}): give each {tag} a name of its own")
-        found[name] = child
-    return found
+        elements[name] = child
+    return elements
 
 
 def _properties(application: Element, kind: str, known: Collection[str]) -> Mapping[str, Element]:
     """The file's properties of actors, or of channels, by name."""
-    found: dict[str, Element] = {}
+    elements: dict[str, Element] = {}
     for properties in (each for group in application.each(*_PROPERTIES) for each in group.each(f"{kind}Properties")):
         name = _required(properties, kind)
         if name not in known:
             raise ModelError(
                 f"{_place(properties)}: {quoted(name)} is not {_A[kind]} of the graph{nearest(name, known)}"
             )
-        if name in found:
+        if name in elements:
             raise ModelError(f"{_place(properties)}: {kind} {quoted(name)} is described a second time; keep one")
-        found[name] = properties
-    return found
+        elements[name] = properties
+    return elements
 
 
 def _port(name: str, port: Element, actor: Element) -> _Sdf3Port:

@@ -42,11 +42,11 @@ def sdf3(graph: Graph) -> str:
 
 def _ports(graph: Graph) -> Mapping[str, list[str]]:
     """The ports of each actor, numbered by their channels."""
-    found: dict[str, list[str]] = {actor.name: [] for actor in graph.actors}
+    ports: dict[str, list[str]] = {actor.name: [] for actor in graph.actors}
     for index, channel in enumerate(graph.channels):
-        found[channel.source].append(_port(f"o{index}", "out", channel.production))
-        found[channel.target].append(_port(f"i{index}", "in", channel.consumption))
-    return found
+        ports[channel.source].append(_port(f"o{index}", "out", channel.production))
+        ports[channel.target].append(_port(f"i{index}", "in", channel.consumption))
+    return ports
 
 
 def _port(name: str, direction: str, rates: Rates) -> str:

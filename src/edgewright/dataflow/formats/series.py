@@ -108,7 +108,7 @@ def _series(text: str, where: str, number: Callable[[str], Number | None], wante
 
 
 def _runs(part: str, where: str, number: Callable[[str], Number | None], wanted: str) -> Runs[Number]:
-    found = []
+    runs = []
     for item in part.split(","):
         parsed = _run(item, number)
         if parsed is None:
@@ -116,8 +116,8 @@ def _runs(part: str, where: str, number: Callable[[str], Number | None], wanted:
                 f"{where}: {quoted(item)} is not {wanted}; write lists as 1,0,2, as 3*1 for 1,1,1, "
                 "and with phases that happen once before a semicolon: 1;3"
             )
-        found.append(parsed)
-    return tuple(found)
+        runs.append(parsed)
+    return tuple(runs)
 
 
 @lru_cache(4096)  # long lists repeat few numbers: equal runs are one object

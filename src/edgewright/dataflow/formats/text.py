@@ -39,10 +39,10 @@ def to_json(graph: Graph) -> dict[str, object]:
 def from_json(value: object, name: str) -> Graph:
     """The graph in JSON values; `name` is the file's, for errors and for a graph without a name."""
     try:
-        found = _GraphEntry.model_validate(value)
-        actors = [actor.drafted(f"actors[{i}]") for i, actor in enumerate(found.actors)]
-        channels = [channel.drafted(f"channels[{i}]") for i, channel in enumerate(found.channels)]
-        return assembled(Path(name).stem if found.name is None else found.name, actors, channels)
+        entry = _GraphEntry.model_validate(value)
+        actors = [actor.drafted(f"actors[{i}]") for i, actor in enumerate(entry.actors)]
+        channels = [channel.drafted(f"channels[{i}]") for i, channel in enumerate(entry.channels)]
+        return assembled(Path(name).stem if entry.name is None else entry.name, actors, channels)
     except ValidationError as error:
         raise ModelError(f"{name}: {sentence(error, _GraphEntry)}") from None
     except ModelError as error:

@@ -247,10 +247,10 @@ def period_bound(graph: Graph, held: Held) -> Fraction | None:
 
 def loads(graph: Graph, held: Held) -> Mapping[Resource, Fraction]:
     """The time for which each resource is held per iteration."""
-    counts, found = repetitions(graph), dict[Resource, Fraction]()
+    counts, loads = repetitions(graph), dict[Resource, Fraction]()
     for name, resources in held.items():
         actor = graph.by_name[name]
         busy = sum((Fraction(time) for time in actor.times or ()), Fraction(0)) * (counts[name] // actor.phases)
         for resource in dict.fromkeys(resources):
-            found[resource] = found.get(resource, Fraction(0)) + busy
-    return found
+            loads[resource] = loads.get(resource, Fraction(0)) + busy
+    return loads

@@ -105,8 +105,8 @@ class _TimedRun:
 
     def _is_in_step(self) -> bool:
         """Whether all actors wait for each other, so that none can run ahead forever."""
-        found = list(pacing_components(self.graph, self.capacities))
-        return len(found) == 1 and len(found[0].actors) == len(self.graph.actors)
+        paces = list(pacing_components(self.graph, self.capacities))
+        return len(paces) == 1 and len(paces[0].actors) == len(self.graph.actors)
 
     def _size(self, iterations: int) -> int:
         """Firings of this many iterations."""

@@ -67,30 +67,30 @@ class _Front:
         self.least = 0  # cost of any levels with a period below the wanted one
         self.wanted: Fraction | None = None  # the period must be below this; None: any
         self.points: list[Point] = []
-        self.found: Point | None = None
-        self.found_cost = 0
+        self.point: Point | None = None
+        self.point_cost = 0
 
     def explored(self) -> Pareto:
         while self.wanted != self.best_period:
             levels = self._cheapest_faster()
-            if self.found is not None and self.least > self.found_cost:
-                self._keep(self.found)
+            if self.point is not None and self.least > self.point_cost:
+                self._keep(self.point)
             if levels is None or len(self.points) == self.most_points:
                 return self._result()
-            self.found, self.found_cost = self._point(levels), self.least
-            self.wanted = self.found.period
-        assert self.found is not None
-        self._keep(self.found)
+            self.point, self.point_cost = self._point(levels), self.least
+            self.wanted = self.point.period
+        assert self.point is not None
+        self._keep(self.point)
         self.least += 1
         return self._result()
 
     def _keep(self, point: Point) -> None:
         self.points.append(point)
-        self.found = None
+        self.point = None
 
     def _result(self) -> Pareto:
         complete = bool(self.points) and self.points[-1].period == self.best_period
-        return Pareto(tuple(self.points), self.best_period, complete, self.least, self.found)
+        return Pareto(tuple(self.points), self.best_period, complete, self.least, self.point)
 
     def _cheapest_faster(self) -> Levels | None:
         """The cheapest levels with a period below the wanted one; None if the effort is used up first."""
@@ -109,10 +109,10 @@ class _Front:
         start = len(self.cuts)
         growing = dict(levels)
         while self.storage.work < self.effort or len(self.cuts) == start:
-            found = self.storage.undersized(growing, self.wanted)
-            if not found:
+            too_small = self.storage.undersized(growing, self.wanted)
+            if not too_small:
                 break
-            for undersized in found:
+            for undersized in too_small:
                 cut = self.storage.cut(growing, undersized, self.wanted)
                 self.cuts.append(cut)
                 name = min(cut, key=lambda name: self._price_to_pass(name, cut, growing))

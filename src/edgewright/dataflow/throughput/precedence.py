@@ -237,15 +237,15 @@ def layers(source: Ints, is_now: NDArray[np.bool_]) -> Sequence[Ints]:
     first = np.searchsorted(starts[by_start], np.arange(nodes + 1))
     waiting = np.bincount(ends, minlength=nodes)
     layer = np.flatnonzero(waiting == 0)
-    found = []
+    layers = []
     while layer.size:
-        found.append(layer)
+        layers.append(layer)
         waiting[layer] = -1
         reached, edges = np.unique(onwards[_ranges(first[layer], first[layer + 1])], return_counts=True)
         waiting[reached] -= edges
         layer = reached[waiting[reached] == 0]
     rest = np.flatnonzero(waiting > 0)
-    return [*found, rest] if rest.size else found
+    return [*layers, rest] if rest.size else layers
 
 
 def _ranges(first: Ints, last: Ints) -> Ints:

@@ -93,12 +93,12 @@ def _period(graph: Graph, part: Component, whole: Mapping[str, int], capacities:
         return max(whole[actor.name] * _busy(actor) for actor in part.actors)
     alone = Graph(graph.name, tuple(part.actors), part.channels)
     inside = {name: size for name, size in (capacities or {}).items() if name in alone.channel}
-    found = cycle_ratio(alone, inside)
-    if found is None:
+    ratio = cycle_ratio(alone, inside)
+    if ratio is None:
         _check_live(graph, capacities)
         raise AssertionError("a part that deadlocks makes the graph deadlock")
     first = part.actors[0].name
-    return found * (whole[first] // cycles(alone)[first])
+    return ratio * (whole[first] // cycles(alone)[first])
 
 
 def _busy(actor: Actor) -> Fraction:

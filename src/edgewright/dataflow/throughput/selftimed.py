@@ -48,11 +48,11 @@ def self_timed(graph: Graph, capacities: Mapping[str, int] | None = None, iterat
         return SelfTimed(None, firings=firings)
     slowest = SelfTimed(Fraction(0), firings=firings)
     for part in pacing_components(graph, capacities):
-        found = _regime(graph, part, counts)
-        if found is None:
+        regime = _regime(graph, part, counts)
+        if regime is None:
             return SelfTimed(None, firings=firings)
-        if found[0] > (slowest.period or 0):
-            slowest = SelfTimed(*found, firings)
+        if regime[0] > (slowest.period or 0):
+            slowest = SelfTimed(*regime, firings)
     return slowest
 
 
@@ -122,10 +122,10 @@ def first_firings(graph: Graph, capacities: Mapping[str, int] | None, iterations
         demand.reach(most)
         most = {name: max(goal, demand.fired[name]) for name, goal in most.items()}
     clockwork = EventSimulator(graph.actors, limits, graph.time_unit, most)
-    found: list[Firing] = []
+    firings: list[Firing] = []
     while clockwork.instant():
-        found.extend(_firings(graph, clockwork.starts))
-    return tuple(found)
+        firings.extend(_firings(graph, clockwork.starts))
+    return tuple(firings)
 
 
 def _firings(graph: Graph, starts: Iterable[tuple[int, int, int]]) -> Iterator[Firing]:

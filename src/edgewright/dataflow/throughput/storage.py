@@ -83,9 +83,9 @@ class Storage:
         """
         self.work += _TEST + self._precedence.source.size
         self._set(levels)
-        found = cycles_from(self._precedence, period, self._parent)
-        if found:
-            return _disjoint([self._undersized_on(cycle) for cycle in found])
+        cycles = cycles_from(self._precedence, period, self._parent)
+        if cycles:
+            return _disjoint([self._undersized_on(cycle) for cycle in cycles])
         if self._begins and blocked(self.graph, self.capacities(levels)):
             return [UndersizedChannels(frozenset(levels), frozenset(self.graph.by_name))]
         return []
@@ -152,11 +152,11 @@ class Storage:
         self._levels = dict(levels)
 
 
-def _disjoint(found: Sequence[UndersizedChannels]) -> Sequence[UndersizedChannels]:
+def _disjoint(channels: Sequence[UndersizedChannels]) -> Sequence[UndersizedChannels]:
     """As many disjoint sets as possible, small sets first."""
     apart: list[UndersizedChannels] = []
     taken: set[str] = set()
-    for undersized in sorted(found, key=lambda undersized: (len(undersized.channels), sorted(undersized.channels))):
+    for undersized in sorted(channels, key=lambda undersized: (len(undersized.channels), sorted(undersized.channels))):
         if not apart or not undersized.channels & taken:
             apart.append(undersized)
             taken |= undersized.channels

@@ -149,4 +149,4 @@ def with_runs(unit: int, runs: tuple[int, int]) -> int:
 def overlaps(network: Network, layer: Layer, source: str, partition: Partition) -> bool:
     """Whether neighbours along a split axis read the same elements: a kernel larger than its stride (S 4.3.3)."""
     rows = [rows_needed(network, layer, source, axis) for axis in partition.axes if axis != CHANNELS]
-    return any(below[0] < above[1] for found in rows if found for above, below in pairwise(found))
+    return any(below[0] < above[1] for ranges in rows if ranges for above, below in pairwise(ranges))

@@ -44,7 +44,7 @@ class Exploration:
     @property
     def paths(self) -> tuple[Path, ...]:
         """The paths in the plan, in the order in which they were found."""
-        chosen = [found.chosen for found in self.rounds if found.chosen]
+        chosen = [each.chosen for each in self.rounds if each.chosen]
         return tuple(trial.path for trial in chosen if trial.schedule in self.schedules)
 
 
@@ -126,6 +126,6 @@ def _worth_splitting(plan: Plan, cutoff: float) -> list[str]:
     given = [name for name in (*network.inputs, *network.outputs) if name not in network.constants]
     interface = {plan.views[name].buffer for name in given}
     sizes = {buffer.name: buffer.size for buffer in plan.buffers}
-    found = sorted(critical_buffers(plan), key=lambda name: -sizes[name])
-    largest = max((sizes[name] for name in found), default=0)
-    return [name for name in found if name not in interface and sizes[name] >= cutoff * largest]
+    critical = sorted(critical_buffers(plan), key=lambda name: -sizes[name])
+    largest = max((sizes[name] for name in critical), default=0)
+    return [name for name in critical if name not in interface and sizes[name] >= cutoff * largest]

@@ -55,12 +55,12 @@ class Path:
     def blocks(self) -> tuple[Block, ...]:
         """The blocks of its layers between split and recombination, except where a layer itself splits or
         recombines."""
-        found = [mapped.block for mapped in self.mapped]
-        if not found:
+        blocks = [mapped.block for mapped in self.mapped]
+        if not blocks:
             return ()
-        split = () if found[0] is Block.FDTO else (Block.SPLIT,)
-        concat = () if found[-1] is Block.FDTI else (Block.CONCAT,)
-        return (*split, *found, *concat)
+        split = () if blocks[0] is Block.FDTO else (Block.SPLIT,)
+        concat = () if blocks[-1] is Block.FDTI else (Block.CONCAT,)
+        return (*split, *blocks, *concat)
 
     @property
     def label(self) -> str:
@@ -128,12 +128,12 @@ def _counts(size: int, most: int) -> range:
 
 
 def _each(network: Network, paths: Iterable[Path], step: Callable[[Network, Path], Iterator[Path]]) -> tuple[Path, ...]:
-    return tuple(dict.fromkeys(found for path in paths for found in step(network, path)))
+    return tuple(dict.fromkeys(longer for path in paths for longer in step(network, path)))
 
 
 def _upward(network: Network, path: Path) -> Iterator[Path]:
     """The versions of a path from its beginning to the critical buffer."""
-    yield from (found for found in _climb(network, path, path.critical) if found.before)
+    yield from (climbed for climbed in _climb(network, path, path.critical) if climbed.before)
 
 
 def _climb(network: Network, path: Path, tensor: str) -> Iterator[Path]:
@@ -143,10 +143,10 @@ def _climb(network: Network, path: Path, tensor: str) -> Iterator[Path]:
     """
     layer = network.producers.get(tensor)
     is_straight = tensor == path.critical or network.sole_reader(tensor) is not None
-    found = list(_leading(network, layer, path.partition)) if layer and is_straight else []
-    if not found or any(_is_overlapping(network, path, mapped) for mapped in found):
+    leading = list(_leading(network, layer, path.partition)) if layer and is_straight else []
+    if not leading or any(_is_overlapping(network, path, mapped) for mapped in leading):
         yield path
-    for mapped in found:
+    for mapped in leading:
         longer = replace(path, before=(mapped, *path.before))
         if mapped.block is Block.FDTO:
             yield longer
@@ -164,7 +164,7 @@ def _leading(network: Network, layer: Layer, partition: Partition) -> Iterator[P
 
 def _downward(network: Network, path: Path) -> Iterator[Path]:
     """The versions of a path extended from the critical buffer to its end."""
-    yield from (found for found in _descend(network, path, path.critical) if found.after)
+    yield from (descended for descended in _descend(network, path, path.critical) if descended.after)
 
 
 def _descend(network: Network, path: Path, tensor: str) -> Iterator[Path]:

@@ -53,8 +53,8 @@ class TrialEvaluator:
         is_worth_it = len(paths) * len(self.network.layers) >= MANY
         jobs = min(len(lanes), os.cpu_count() or 1) if is_worth_it and lanes else 1
         worker = self.without_weights() if jobs > 1 else self
-        found = Parallel(n_jobs=jobs)(delayed(worker.tried_along)(chosen, lane) for lane in lanes)
-        return [trial for trials in found for trial in trials]
+        results = Parallel(n_jobs=jobs)(delayed(worker.tried_along)(chosen, lane) for lane in lanes)
+        return [trial for trials in results for trial in trials]
 
     def tried_along(self, chosen: Sequence[FusionSchedule], lane: Sequence[Path]) -> list[Trial]:
         """Evaluates one path with more and more parts, until its buffer no longer sets the peak (S 4.3.3)."""
@@ -71,12 +71,12 @@ class TrialEvaluator:
         """The evaluated path, and whether its critical buffer still sets the peak."""
         schedule = schedule_of(self.network, path)
         try:
-            found = lay_out(self.network, self.techniques, self.alignment, with_schedule(chosen, schedule))
+            solution = lay_out(self.network, self.techniques, self.alignment, with_schedule(chosen, schedule))
         except InputError as error:
             return Trial(path, schedule, None, str(error)), False
-        layout = found.problem.layout_problem(found.order.steps)
-        root = found.problem.views.places[path.critical].root
-        return Trial(path, schedule, found.peak), root in critical(layout, found.placement)
+        layout = solution.problem.layout_problem(solution.order.steps)
+        root = solution.problem.views.places[path.critical].root
+        return Trial(path, schedule, solution.peak), root in critical(layout, solution.placement)
 
     def without_weights(self) -> TrialEvaluator:
         """A copy for other processes: planning needs to know which tensors are constant, not their values."""

@@ -89,16 +89,16 @@ class JointProblem:
                 key = (part, buffer.name)
                 if key not in in_slots:
                     groups.setdefault(shared.get(key, key), []).append(key)
-        found = [self._joint(keys, is_kept=bool(kept & set(keys))) for keys in groups.values()]
+        joint = [self._joint(keys, is_kept=bool(kept & set(keys))) for keys in groups.values()]
         for fifo in queues:
             parts = frozenset(part.name for part in self.deployment.parts_of(fifo.what.network))
             uses = tuple(self._slot_uses(fifo)) if fifo.rows or self._is_fixed(fifo) else ()
             size = self.deployment.slot_size(fifo)
-            found += [JointBuffer(slot_buffer(fifo, n), size, uses, during=parts, fifo=fifo) for n in range(fifo.slots)]
+            joint += [JointBuffer(slot_buffer(fifo, n), size, uses, during=parts, fifo=fifo) for n in range(fifo.slots)]
         for own in self.deployment.buffers:
             during = frozenset(own.parts or ())
-            found.append(JointBuffer(own.name, own.bytes, during=during, is_always=own.parts is None))
-        return tuple(found)
+            joint.append(JointBuffer(own.name, own.bytes, during=during, is_always=own.parts is None))
+        return tuple(joint)
 
     def _tensors(self, fifo: Fifo) -> tuple[Key, ...]:
         """The FIFO's tensor in each part's plan, the producer first: (part, tensor)."""
@@ -256,10 +256,10 @@ class JointProblem:
                 continue
             own, others = low.uses[0], {use.part for use in high.uses} | high.during
             met = {other for other in others if self.deployment.may_meet(other, own.part)}
-            found = {self._points(other, own.part) for other in met}
-            if own.part in others or len(found) != 1 or None in found:
+            moments = {self._points(other, own.part) for other in met}
+            if own.part in others or len(moments) != 1 or None in moments:
                 continue
-            (points,) = found
+            (points,) = moments
             assert points is not None
             first, end = self.spans(own.part, points)[own.buffer]
             above, below = align_up(end, alignment), sizes[high.name] - first // alignment * alignment

@@ -55,10 +55,10 @@ class JointLayout:
     @cached_property
     def arenas(self) -> Mapping[str, int]:
         """Bytes of each memory, the fastest first."""
-        found = dict.fromkeys(self.memories, 0)
+        ends = dict.fromkeys(self.memories, 0)
         for name, end in self._ends.items():
-            found[self.home(name)] = max(found[self.home(name)], align_up(end, self.graph.alignment))
-        return {memory: size for memory, size in found.items() if size} or {ARENA: 0}
+            ends[self.home(name)] = max(ends[self.home(name)], align_up(end, self.graph.alignment))
+        return {memory: size for memory, size in ends.items() if size} or {ARENA: 0}
 
     @cached_property
     def _ends(self) -> Mapping[str, int]:
@@ -150,7 +150,7 @@ class JointLayout:
 
         A tensor that crosses row by row lies in its ring.
         """
-        found = {use.buffer: buffer.name for buffer in self.buffers for use in buffer.uses if use.part == part}
+        joint_names = {use.buffer: buffer.name for buffer in self.buffers for use in buffer.uses if use.part == part}
         slots: dict[str, str] = {}
         views, sizes = dict(plan.views), dict[str, int]()
         for buffer in self.buffers:
@@ -166,9 +166,9 @@ class JointLayout:
                 slots[plan.views[tensor].buffer] = tensor
 
         def moved(own: Buffer) -> Buffer:
-            if own.name not in found:
+            if own.name not in joint_names:
                 return replace(own, offset=0, memory=slot_name(slots[own.name]))
-            name = found[own.name]
+            name = joint_names[own.name]
             return replace(own, offset=self.at(name), memory=self.home(name), size=sizes.get(own.name, own.size))
 
         changed = replace(plan, views=views, outside=tuple(sorted(slots.values())))

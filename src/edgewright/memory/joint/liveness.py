@@ -34,24 +34,24 @@ class Liveness:
 
     def spans(self, points: InterruptionPoints) -> Mapping[str, Span]:
         """For each buffer, the span of bytes that are live at any of the points."""
-        found: dict[str, Span] = {}
+        live: dict[str, Span] = {}
         alive = [{b.name: (0, b.size) for b in self.plan.buffers if b.first <= n < b.last} for n in points.after]
         for spans in (*alive, *(self._rows[place] for place in points.rows)):
             for name, (low, high) in spans.items():
-                before = found.get(name, (low, high))
-                found[name] = min(low, before[0]), max(high, before[1])
-        return found
+                before = live.get(name, (low, high))
+                live[name] = min(low, before[0]), max(high, before[1])
+        return live
 
     @cached_property
     def _divided(self) -> Mapping[int, Sequence[Sequence[Step]]]:
         """The turns of each stage with several turns."""
         stages = enumerate(self.plan.program.stages)
-        found = {
+        divided = {
             n: list(self.plan.program.turns(stage))
             for n, stage in stages
             if not stage.schedule.is_whole and stage.schedule.lanes == 1
         }
-        return {n: turns for n, turns in found.items() if len(turns) > 1}
+        return {n: turns for n, turns in divided.items() if len(turns) > 1}
 
     @cached_property
     def _rows(self) -> Mapping[tuple[int, int], Mapping[str, Span]]:
@@ -95,9 +95,9 @@ class Liveness:
 
     def _first_read(self, turn: Sequence[Step], name: str) -> int:
         """The first row of a tensor that a turn reads; beyond the last if it reads none."""
-        found = [self.plan.network.tensors[name].shape[ROWS]]
+        rows = [self.plan.network.tensors[name].shape[ROWS]]
         for step in turn:
             layer = self.plan.network.by_name[step.layer]
             needs = zip(layer.inputs, self.plan.program.needs(step), strict=True)
-            found += [needed.bounds[ROWS][0] for read, needed in needs if read == name]
-        return min(found)
+            rows += [needed.bounds[ROWS][0] for read, needed in needs if read == name]
+        return min(rows)

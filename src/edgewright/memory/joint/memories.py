@@ -35,9 +35,9 @@ def in_memories(layout: JointLayout, memories: Mapping[str, int]) -> JointLayout
             offsets |= {name: layout.at(name) for name in piece.sizes}
             homes |= dict.fromkeys(piece.sizes, home)
         else:
-            found = _spread(layout, piece, rooms, traffic)
-            offsets |= found[0]
-            homes |= found[1]
+            spread = _spread(layout, piece, rooms, traffic)
+            offsets |= spread[0]
+            homes |= spread[1]
     peak = max(offsets[name] + size for name, size in layout.graph.sizes.items())
     placement = replace(layout.placement, offsets=offsets, peak=peak, method="spread")
     return replace(layout, placement=placement, homes=homes, memories=tuple(memories))
@@ -46,21 +46,21 @@ def in_memories(layout: JointLayout, memories: Mapping[str, int]) -> JointLayout
 def traffic_of(layout: JointLayout) -> Mapping[str, int]:
     """Bytes that one run of every network writes to and reads from each buffer: its benefit from a fast memory."""
     own = {name: _plan_traffic(plan) for name, plan in layout.problem.plans.items()}
-    found = {b.name: sum(own[use.part][use.buffer] for use in b.uses) for b in layout.buffers}
+    traffic = {b.name: sum(own[use.part][use.buffer] for use in b.uses) for b in layout.buffers}
     for buffer in layout.buffers:
         if buffer.fifo is not None:  # each frame uses one of the slots
             size = layout.problem.deployment.tensor(buffer.fifo).bytes
-            found[buffer.name] = len(buffer.fifo.ends) * size // buffer.fifo.slots
-    return found
+            traffic[buffer.name] = len(buffer.fifo.ends) * size // buffer.fifo.slots
+    return traffic
 
 
 def _plan_traffic(plan: Plan) -> Counter[str]:
-    found: Counter[str] = Counter()
+    traffic: Counter[str] = Counter()
     for layer in plan.network.layers:
         for tensor in (*layer.inputs, layer.output):
             if tensor in plan.views and tensor not in plan.network.constants:
-                found[plan.views[tensor].buffer] += plan.network.tensors[tensor].bytes
-    return found
+                traffic[plan.views[tensor].buffer] += plan.network.tensors[tensor].bytes
+    return traffic
 
 
 def _spread(
@@ -72,9 +72,9 @@ def _spread(
     weight = dict.fromkeys(groups.sizes, 0)
     for name, (first, _) in inside.items():
         weight[first] += traffic[name]
-    found = place_graph_in_memories(groups, tuple(rooms.items()), weight)
-    at = {name: offset for one in found.placements.values() for name, offset in one.offsets.items()}
+    placed = place_graph_in_memories(groups, tuple(rooms.items()), weight)
+    at = {name: offset for one in placed.placements.values() for name, offset in one.offsets.items()}
     return (
         {name: at[first] + within for name, (first, within) in inside.items()},
-        {name: found.memory[first] for name, (first, _) in inside.items()},
+        {name: placed.memory[first] for name, (first, _) in inside.items()},
     )

@@ -31,12 +31,12 @@ def place(
             offsets |= planned.offsets
             peak, bound, method = max(peak, planned.peak), max(bound, min(again.bound, planned.peak)), planned.method
         else:
-            found = _placed_together(piece, buffers, peak, effort)
+            placement = _placed_together(piece, buffers, peak, effort)
             around = _around_the_largest(piece, buffers, plans)
-            if around is not None and around.peak < found.peak and is_conflict_free(piece, buffers, around):
-                found = replace(around, bound=min(found.bound, around.peak))
-            offsets |= found.offsets
-            peak, bound, method = max(peak, found.peak), max(bound, found.bound), found.method
+            if around is not None and around.peak < placement.peak and is_conflict_free(piece, buffers, around):
+                placement = replace(around, bound=min(placement.bound, around.peak))
+            offsets |= placement.offsets
+            peak, bound, method = max(peak, placement.peak), max(bound, placement.bound), placement.method
         methods += [] if method in methods else [method]
     return Placement(offsets, peak, min(bound, peak), "; ".join(methods))
 
@@ -46,8 +46,8 @@ def _placed_together(
 ) -> Placement:
     """The placement of a component. Buffers that share bytes between calls of a stage keep their distance."""
     whole, home = grouped_by_calls(graph, buffers)
-    found = place_graph(whole, bound=bound, effort=effort)
-    return replace(found, offsets={name: found.offsets[first] + at for name, (first, at) in home.items()})
+    placement = place_graph(whole, bound=bound, effort=effort)
+    return replace(placement, offsets={name: placement.offsets[first] + at for name, (first, at) in home.items()})
 
 
 def grouped_by_calls(
@@ -95,8 +95,8 @@ def _around_the_largest(
     block = _stacked_blocks(graph, own[first], [own[part] for part in others])
     rest = sorted((name for part in others for name in own[part]), key=lambda name: (-graph.sizes[name], name))
     single = _stacked_blocks(graph, own[first], [{name: 0} for name in rest])
-    found = min((single, block), key=lambda offsets: _peak(graph, offsets))
-    return Placement(found, _peak(graph, found), 0, "around the largest plan")
+    best = min((single, block), key=lambda offsets: _peak(graph, offsets))
+    return Placement(best, _peak(graph, best), 0, "around the largest plan")
 
 
 def is_conflict_free(graph: ConflictGraph, buffers: Mapping[str, JointBuffer], placement: Placement) -> bool:
@@ -141,6 +141,6 @@ def _as_planned(piece: ConflictGraph, buffers: Mapping[str, JointBuffer]) -> Pla
     if len(offsets) < len(piece.sizes) or len({buffers[name].uses[0].part for name in offsets}) > 1:
         return None
     peak = max(offsets[name] + size for name, size in piece.sizes.items())
-    found = Placement(offsets, peak, 0, "as planned")
+    placement = Placement(offsets, peak, 0, "as planned")
     is_kept = any(buffers[name].is_always for name in piece.sizes)
-    return None if is_kept and conflicts(piece.problem(), found) else found
+    return None if is_kept and conflicts(piece.problem(), placement) else placement

@@ -1,12 +1,12 @@
 """Addresses for buffers with lifetimes in the least memory, with proof."""
 
-from edgewright.memory.layout.bound import critical, lower_bound
-from edgewright.memory.layout.csv import read_csv, write_csv
-from edgewright.memory.layout.first_fit import place_greedy_by_size
-from edgewright.memory.layout.graph import ConflictGraph, place_graph
-from edgewright.memory.layout.memories import MemoryPlacement, place_graph_in_memories, place_in_memories
-from edgewright.memory.layout.optimal import LayoutEffort, place_optimal
-from edgewright.memory.layout.problem import Item, LayoutProblem, NotFound, Placement, conflicts
+from .bound import critical, lower_bound
+from .csv import read_csv, write_csv
+from .first_fit import place_greedy_by_size
+from .graph import ConflictGraph, place_graph
+from .memories import MemoryPlacement, place_graph_in_memories, place_in_memories
+from .optimal import LayoutEffort, place_optimal
+from .problem import Item, LayoutProblem, NotFound, Placement, conflicts
 
 __all__ = [
     "ConflictGraph", "Item", "LayoutEffort", "LayoutProblem", "MemoryPlacement", "NotFound", "Placement",

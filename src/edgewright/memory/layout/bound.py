@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from edgewright.memory.layout.problem import Item, LayoutProblem, Placement, align_up
+from .problem import Item, LayoutProblem, Placement, align_up
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from edgewright.memory.layout.grid import Box, Grid
+from .grid import Box, Grid
 
 
 class MergeLevel(Enum):

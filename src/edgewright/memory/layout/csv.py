@@ -4,9 +4,9 @@ import csv
 import io
 from pathlib import Path
 
-from edgewright.errors import InputError
-from edgewright.files import write_atomic
-from edgewright.memory.layout.problem import Item, LayoutProblem, Placement
+from ...errors import InputError
+from ...files import write_atomic
+from .problem import Item, LayoutProblem, Placement
 
 _COLUMNS = {  # accepted column names, the usual one first
     "name": ("id", "name", "buffer"),
@@ -68,10 +68,10 @@ def _text(path: Path) -> str:
 def _find_columns(path: Path, header: list[str]) -> dict[str, int]:
     where = {}
     for what, names in _COLUMNS.items():
-        found = [name for name in names if name in header]
-        if not found:
+        present = [name for name in names if name in header]
+        if not present:
             raise InputError(f"{path}, line 1: column {names[0]!r} is missing among {header}")
-        where[what] = header.index(found[0])
+        where[what] = header.index(present[0])
     return where
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from edgewright.cpsat import cp_model, has_solver, repeatable_solver, solve
-from edgewright.memory.layout.grid import Grid
+from ...cpsat import cp_model, has_solver, repeatable_solver, solve
+from .grid import Grid
 
 
 class Status(Enum):

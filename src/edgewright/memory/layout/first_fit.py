@@ -7,11 +7,11 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from edgewright.memory.layout.bound import lower_bound
-from edgewright.memory.layout.coarsen import Coarse, MergeLevel, coarsen
-from edgewright.memory.layout.exact import Budget, Status, fit
-from edgewright.memory.layout.grid import Grid, addresses, to_grid
-from edgewright.memory.layout.problem import LayoutProblem, Placement
+from .bound import lower_bound
+from .coarsen import Coarse, MergeLevel, coarsen
+from .exact import Budget, Status, fit
+from .grid import Grid, addresses, to_grid
+from .problem import LayoutProblem, Placement
 
 Order = Callable[[Grid, int], tuple[int, ...]]
 
@@ -165,10 +165,10 @@ def _rearrange(
     boxes = tuple(grid.boxes[i] if i in free else replace(grid.boxes[i], fixed=offsets[i]) for i in chosen)
     special = {(place[i], place[j]): g for (i, j), g in grid.special.items() if i in place and j in place}
     part = Grid(grid.unit, boxes, special)
-    status, found = fit(part, limit, in_order(part, "crowding"), budget)
+    status, fitted = fit(part, limit, in_order(part, "crowding"), budget)
     if status is not Status.FOUND:
         return None
     moved = list(offsets)
-    for i, o in zip(chosen, found, strict=True):
+    for i, o in zip(chosen, fitted, strict=True):
         moved[i] = o
     return moved

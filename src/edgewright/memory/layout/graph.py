@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from edgewright.errors import InputError
-from edgewright.lazy import lazy_module
-from edgewright.memory.layout.exact import minimise
-from edgewright.memory.layout.first_fit import best_first_fit
-from edgewright.memory.layout.grid import addresses, to_grid
-from edgewright.memory.layout.optimal import LayoutEffort
-from edgewright.memory.layout.problem import Item, LayoutProblem, Placement, align_up, conflicts
+from ...errors import InputError
+from ...lazy import lazy_module
+from .exact import minimise
+from .first_fit import best_first_fit
+from .grid import addresses, to_grid
+from .optimal import LayoutEffort
+from .problem import Item, LayoutProblem, Placement, align_up, conflicts
 
 nx = lazy_module("networkx")  # slow to load, and few layouts are graphs
 Pair = tuple[str, str]
@@ -76,10 +76,10 @@ def place_graph(graph: ConflictGraph, bound: int = 0, effort: LayoutEffort = Lay
     peak, least, methods = 0, 0, []
     parts = sorted(components(graph), key=lambda part: -sum(part.sizes.values()))
     for part in parts:
-        found = _place_part(part, max(bound, peak), effort)
-        offsets |= found.offsets
-        peak, least = max(peak, found.peak), max(least, found.bound)
-        methods += [] if found.method in methods else [found.method]
+        placed = _place_part(part, max(bound, peak), effort)
+        offsets |= placed.offsets
+        peak, least = max(peak, placed.peak), max(least, placed.bound)
+        methods += [] if placed.method in methods else [placed.method]
     placement = Placement(offsets, peak, min(least, peak), "; ".join(methods))
     assert not (bad := conflicts(graph.problem(), placement)), f"placed wrongly: {bad[:5]}"
     return placement
@@ -87,12 +87,12 @@ def place_graph(graph: ConflictGraph, bound: int = 0, effort: LayoutEffort = Lay
 
 def _place_part(graph: ConflictGraph, enough: int, effort: LayoutEffort) -> Placement:
     """Any peak of at most `enough` is good enough, since another component needs that much."""
-    found = list(cliques(graph))
-    clique = max((sum(align_up(graph.sizes[name], graph.alignment) for name in each) for each in found), default=0)
+    known = list(cliques(graph))
+    clique = max((sum(align_up(graph.sizes[name], graph.alignment) for name in each) for each in known), default=0)
     low = max(enough, clique - (graph.alignment - 1))
     problem = graph.problem()
     place = {name: n for n, name in enumerate(graph.sizes)}
-    groups = [[place[name] for name in each] for each in found if len(each) > 2]
+    groups = [[place[name] for name in each] for each in known if len(each) > 2]
     grid = to_grid(problem)
     offsets, method = best_first_fit(grid, low, climb=True)
     bound = clique - (graph.alignment - 1)

@@ -6,8 +6,8 @@ from functools import cached_property
 from itertools import accumulate, chain
 from math import gcd
 
-from edgewright.errors import Infeasible
-from edgewright.memory.layout.problem import LayoutProblem, align_up
+from ...errors import Infeasible
+from .problem import LayoutProblem, align_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Grid:
     @cached_property
     def rivals(self) -> tuple[tuple[tuple[int, int, int], ...], ...]:
         """For each box i its (j, drop, lift): i may not lie strictly between offset[j] - drop and offset[j] + lift."""
-        found: list[list[tuple[int, int, int]]] = [[] for _ in self.boxes]
+        rivals: list[list[tuple[int, int, int]]] = [[] for _ in self.boxes]
         alive: list[int] = []
         boxes = self.boxes
         for i in sorted(range(len(boxes)), key=lambda i: boxes[i].start):
@@ -42,10 +42,10 @@ class Grid:
                 pair = self.special.get((j, i) if j < i else (i, j)) if self.special else None
                 g_ij, g_ji = (boxes[i].size, boxes[j].size) if pair is None else pair if i < j else pair[::-1]
                 if g_ij + g_ji > 0:
-                    found[i].append((j, g_ij, g_ji))
-                    found[j].append((i, g_ji, g_ij))
+                    rivals[i].append((j, g_ij, g_ji))
+                    rivals[j].append((i, g_ji, g_ij))
             alive.append(i)
-        return tuple(map(tuple, found))
+        return tuple(map(tuple, rivals))
 
     @cached_property
     def crowding(self) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from edgewright.memory.layout.problem import Item, LayoutProblem, Placement, align_up
+from .problem import Item, LayoutProblem, Placement, align_up
 
 _ALIKE = 0.75  # the smaller of two neighbours in a lane has at least this share of the larger one's size
 

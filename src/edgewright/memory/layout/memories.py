@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from edgewright.cpsat import cp_model, repeatable_solver, solve
-from edgewright.errors import Infeasible, InputError
-from edgewright.memory.layout.bound import overlap, tightest
-from edgewright.memory.layout.exact import Status
-from edgewright.memory.layout.graph import ConflictGraph, cliques, place_graph
-from edgewright.memory.layout.optimal import place_optimal
-from edgewright.memory.layout.problem import Item, LayoutProblem, NotFound, Placement, align_up
+from ...cpsat import cp_model, repeatable_solver, solve
+from ...errors import Infeasible, InputError
+from .bound import overlap, tightest
+from .exact import Status
+from .graph import ConflictGraph, cliques, place_graph
+from .optimal import place_optimal
+from .problem import Item, LayoutProblem, NotFound, Placement, align_up
 
 _ROUNDS = 40  # assignments tried before giving up
 _WORK = 2.0  # CP-SAT's deterministic time for one assignment: a few seconds
@@ -73,11 +73,11 @@ def place_graph_in_memories(
     )
 
     def place(names: set[str], capacity: int) -> Placement:
-        found = place_graph(graph.part(frozenset(names)), bound=capacity)
-        if found.peak > capacity:
-            kind = Infeasible if found.bound > capacity else NotFound
-            raise kind(f"{found.peak} bytes do not lie in {capacity}")
-        return found
+        placement = place_graph(graph.part(frozenset(names)), bound=capacity)
+        if placement.peak > capacity:
+            kind = Infeasible if placement.bound > capacity else NotFound
+            raise kind(f"{placement.peak} bytes do not lie in {capacity}")
+        return placement
 
     return _spread(question, memories, traffic, place)
 

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from edgewright.errors import Infeasible
-from edgewright.memory.layout.bound import lower_bound, tightest
-from edgewright.memory.layout.coarsen import Coarse, MergeLevel, coarsen
-from edgewright.memory.layout.exact import Budget, Status, fit, minimise
-from edgewright.memory.layout.first_fit import best_first_fit, in_order, repair
-from edgewright.memory.layout.grid import Grid, addresses, check_fixed, to_grid
-from edgewright.memory.layout.lanes import to_lanes
-from edgewright.memory.layout.problem import Item, LayoutProblem, NotFound, Placement, conflicts
+from ...errors import Infeasible
+from .bound import lower_bound, tightest
+from .coarsen import Coarse, MergeLevel, coarsen
+from .exact import Budget, Status, fit, minimise
+from .first_fit import best_first_fit, in_order, repair
+from .grid import Grid, addresses, check_fixed, to_grid
+from .lanes import to_lanes
+from .problem import Item, LayoutProblem, NotFound, Placement, conflicts
 
 _FIRST = Budget(conflicts=60, work=0.004)  # for one search of the first round; each round takes four times as much
 _SMALL = 40  # boxes; in smaller problems a proof is as quick as a placement
@@ -107,9 +107,9 @@ def _least(grid: Grid, bound: int, enough: int, effort: LayoutEffort) -> _Answer
     best = _Answer(offsets, grid.peak(offsets), bound, method)
     if best.peak <= enough or effort is LayoutEffort.QUICK:
         return best
-    status, found = _search(grid, enough, effort.value, offsets)
-    if found is not None:
-        return replace(found, bound=bound)
+    status, placed = _search(grid, enough, effort.value, offsets)
+    if placed is not None:
+        return replace(placed, bound=bound)
     low = enough + (status is Status.IMPOSSIBLE)  # a peak this low is not excluded
     best = replace(best, bound=low if status is Status.IMPOSSIBLE else bound)
     if len(grid.boxes) > _SMALL:
@@ -125,11 +125,11 @@ def _bisect(grid: Grid, low: int, best: _Answer) -> _Answer:
     high = best.peak
     while high - low > max(grid.unit, high // _FINE):
         middle = (low + high) // 2
-        _, found = _search(grid, middle, 1, best.offsets, most=2)
-        if found is None:
+        _, placed = _search(grid, middle, 1, best.offsets, most=2)
+        if placed is None:
             low = middle + 1
         else:
-            best = replace(found, bound=best.bound)
+            best = replace(placed, bound=best.bound)
             high = best.peak
     return best
 
@@ -140,9 +140,9 @@ def _within(part: LayoutProblem, grid: Grid, bound: int, capacity: int, effort: 
     if (peak := grid.peak(offsets)) <= capacity:
         return _Answer(offsets, peak, bound, method)
     rounds = 0 if effort is LayoutEffort.FIRST_FIT else max(1, effort.value)
-    status, found = _search(grid, capacity, rounds, offsets)
-    if found is not None:
-        return replace(found, bound=bound)
+    status, placed = _search(grid, capacity, rounds, offsets)
+    if placed is not None:
+        return replace(placed, bound=bound)
     if status is Status.IMPOSSIBLE:
         raise Infeasible(f"no placement exists in {capacity} bytes, as an exhaustive search showed; {_crowd(part)}")
     raise NotFound(f"no placement found in {capacity} bytes, though one may exist; {_crowd(part)}")

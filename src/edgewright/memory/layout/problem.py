@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from edgewright.errors import Infeasible, InputError
+from ...errors import Infeasible, InputError
 
 
 class NotFound(Infeasible):

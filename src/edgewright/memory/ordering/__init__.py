@@ -1,6 +1,6 @@
 """The order of steps that needs the least memory, proven."""
 
-from edgewright.memory.ordering.problem import Order, OrderProblem, Store, is_valid, peak, profile
-from edgewright.memory.ordering.solve import OrderEffort, order
+from .problem import Order, OrderProblem, Store, is_valid, peak, profile
+from .solve import OrderEffort, order
 
 __all__ = ["Order", "OrderEffort", "OrderProblem", "Store", "is_valid", "order", "peak", "profile"]

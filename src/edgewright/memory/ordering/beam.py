@@ -7,7 +7,7 @@ graphs.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from edgewright.memory.ordering.lattice import Lattice, bits
+from .lattice import Lattice, bits
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def sweep(lattice: Lattice, width: int, cap: int, floor: int = 0, follows: Seque
     levels: list[dict[int, int]] = []  # by executed set: the step that was last
     complete = True
     for _ in pred:
-        found: dict[int, tuple[int, int, int, int]] = {}  # peak, held, step, from
+        reached: dict[int, tuple[int, int, int, int]] = {}  # peak, held, step, from
         for done, (peak, held, ready) in level.items():
             moves = []
             for step in ready:
@@ -63,28 +63,28 @@ def sweep(lattice: Lattice, width: int, cap: int, floor: int = 0, follows: Seque
             for need, after, step in moves:
                 now = done | one[step]
                 top = need if need > peak else peak
-                known = found.get(now)
+                known = reached.get(now)
                 if known is None or top < known[0]:
-                    found[now] = (top, after, step, done)
+                    reached[now] = (top, after, step, done)
         kept = width
-        if is_large and len(found) > 1:
+        if is_large and len(reached) > 1:
             most = _READY
-            for now, (_, _, step, done) in found.items():
+            for now, (_, _, step, done) in reached.items():
                 still, count = ~now, len(level[done][2]) - 1
                 for _, before in succ[step]:
                     count += not before & still
                 if count > most:
                     most = count
             kept = max(1, width * _READY // most)
-        if len(found) > kept:
+        if len(reached) > kept:
             complete = False
-            best = sorted(found.items(), key=lambda item: (item[1][0] + item[1][1], item[0]))
-            found = dict(best[:kept])
+            best = sorted(reached.items(), key=lambda item: (item[1][0] + item[1][1], item[0]))
+            reached = dict(best[:kept])
         following = {}
-        for now, (top, after, step, done) in found.items():
+        for now, (top, after, step, done) in reached.items():
             opened = [s for s, before in succ[step] if not before & ~now]
             following[now] = (top, after, tuple(sorted([*(s for s in level[done][2] if s != step), *opened])))
-        levels.append({now: step for now, (_, _, step, _) in found.items()})
+        levels.append({now: step for now, (_, _, step, _) in reached.items()})
         level = following
     if not level:
         return BeamResult(None, complete)

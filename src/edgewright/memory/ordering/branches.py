@@ -5,8 +5,8 @@
 
 from dataclasses import dataclass
 
-from edgewright.memory.ordering.hills import Chain
-from edgewright.memory.ordering.lattice import Lattice, bits
+from .hills import Chain
+from .lattice import Lattice, bits
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def find_branches(lattice: Lattice) -> Branches | None:
     if len(parts) < 2 or None in orders or len(forks) > 1 or len(joins) > 1:
         return None
 
-    fork, join = (found[0] if found else None for found in (forks, joins))
+    fork, join = (stores[0] if stores else None for stores in (forks, joins))
     shared = forks + joins
     chains: list[Chain] = []
     last_touch: dict[int, int] = {}

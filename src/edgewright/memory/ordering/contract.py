@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from edgewright.memory.ordering.problem import OrderProblem, Store
+from .problem import OrderProblem, Store
 
 
 @dataclass(frozen=True)

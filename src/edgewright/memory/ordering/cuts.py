@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from edgewright.cpsat import EXTRA, has_solver
-from edgewright.lazy import load_package
-from edgewright.memory.ordering.lattice import Lattice, bits, indices, mask_of
+from ...cpsat import EXTRA, has_solver
+from ...lazy import load_package
+from .lattice import Lattice, bits, indices, mask_of
 
 
 class MinCuts:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from edgewright.memory.ordering.lattice import Lattice, bits
+from .lattice import Lattice, bits
 
 WORD = 64  # steps that fit into a mask
 

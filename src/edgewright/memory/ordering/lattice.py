@@ -13,7 +13,7 @@ from operator import or_
 import numpy as np
 from numpy.typing import NDArray
 
-from edgewright.memory.ordering.problem import OrderProblem
+from .problem import OrderProblem
 
 
 def bits(mask: int) -> Iterator[int]:
@@ -118,10 +118,10 @@ class Lattice:
     def run(self, done: int, held: int, step: int) -> tuple[int, int]:
         """(bytes while the step runs, bytes held after it), when it runs directly after `done`."""
         near = done & self._near[step]
-        found = self._changes[step].get(near)
-        if found is None:
-            found = self._changes[step][near] = self._change(near, self.moves[step])
-        return held + found[0], held + found[1]
+        change = self._changes[step].get(near)
+        if change is None:
+            change = self._changes[step][near] = self._change(near, self.moves[step])
+        return held + change[0], held + change[1]
 
     @staticmethod
     def _others(move: StepEffects) -> int:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from edgewright.cpsat import cp_model, has_solver, repeatable_solver, solve
-from edgewright.memory.ordering.problem import OrderProblem
+from ...cpsat import cp_model, has_solver, repeatable_solver, solve
+from .problem import OrderProblem
 
 MOST_STEPS = 48  # larger segments are not proven in reasonable time
 
@@ -75,8 +75,8 @@ def improve(
     proven = max(bound, round(solver.best_objective_bound))
     if status == cp_model.UNKNOWN:
         return None, proven
-    found = tuple(sorted(range(count), key=lambda step: solver.value(at[step])))
-    return found, proven
+    order = tuple(sorted(range(count), key=lambda step: solver.value(at[step])))
+    return order, proven
 
 
 def _any(model: cp_model.CpModel, literals: list[cp_model.IntVar]) -> cp_model.IntVar:

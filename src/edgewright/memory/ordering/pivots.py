@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import permutations, product
 
-from edgewright.cpsat import cp_model, has_solver, repeatable_solver, solve
-from edgewright.memory.ordering.branches import Branches
-from edgewright.memory.ordering.hills import Chain, Climb, climbs, resting_places
-from edgewright.memory.ordering.lattice import Lattice
+from ...cpsat import cp_model, has_solver, repeatable_solver, solve
+from .branches import Branches
+from .hills import Chain, Climb, climbs, resting_places
+from .lattice import Lattice
 
 _MOST_OPTIONS = 4000  # of all chains; beyond it the programme would not be small
 _LONGEST_PAIRED = 64  # steps of a chain when places at two pivots are paired
@@ -72,10 +72,10 @@ def interleave(lattice: Lattice, branches: Branches, least: int, known: int, eff
     order, bound = None, known
     for case in cases:
         programme = _Programme(lattice, branches, case)
-        found, peak, proven = programme.solve(least, known, effort)
+        better, peak, proven = programme.solve(least, known, effort)
         bound = min(bound, proven)
-        if found is not None:
-            order, known = found, peak
+        if better is not None:
+            order, known = better, peak
         if known == least:
             break
     return Interleaved(order, min(bound, known))
@@ -105,7 +105,7 @@ class _Programme:
         """The useful positions of a chain, for each role it may play."""
         count = len(chain.steps)
         last_touch, first_write = self.branches.last_touch.get(i), self.branches.first_write.get(i)
-        found = []
+        options = []
         for acts in product((False, True), repeat=len(self.pivots)):
             ranges = []
             for pivot, acting in zip(self.pivots, acts, strict=True):
@@ -120,10 +120,10 @@ class _Programme:
                     at = steps.pop() if steps else None
                     low, high = (at, at) if at is not None else (1, 0)
                 ranges.append((low, high))
-            found += [PivotPlaces(at, acts) for at in _places(chain, ranges, acts)]
-            if len(found) > _MOST_OPTIONS:
-                return found
-        return found
+            options += [PivotPlaces(at, acts) for at in _places(chain, ranges, acts)]
+            if len(options) > _MOST_OPTIONS:
+                return options
+        return options
 
     def solve(self, least: int, known: int, effort: float) -> tuple[tuple[int, ...] | None, int, int]:
         """(order or None, its peak, bound): the best with a peak of at least `least` and below `known`."""
@@ -218,14 +218,14 @@ def _places(
     if not ranges:
         return [()]
     (low, high), later = ranges[0], ranges[1:]
-    found = []
+    places = []
     for at in range(max(low, begin), high + 1):
         for rest in _places(chain, later, acts[1:], at + acts[0]):
             # The next pivot's position bounds this one.
             top = min(high, rest[0]) if rest else high
             if acts[0] or at in resting_places(chain, max(low, begin), top):
-                found.append((at, *rest))
-    return found
+                places.append((at, *rest))
+    return places
 
 
 def _held(chain: Chain, leg: ChainSegment, path: list[Climb], rank: tuple[int, int], wins_ties: bool) -> int:

@@ -5,9 +5,9 @@
 
 from collections.abc import Sequence
 
-from edgewright.memory.ordering.cuts import MinCuts
-from edgewright.memory.ordering.lattice import Lattice, bits
-from edgewright.network.network import execution_order
+from ...network.network import execution_order
+from .cuts import MinCuts
+from .lattice import Lattice, bits
 
 
 class Precedence:

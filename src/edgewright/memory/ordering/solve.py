@@ -4,17 +4,17 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from edgewright.memory.ordering.beam import LARGE, sweep
-from edgewright.memory.ordering.branches import find_branches
-from edgewright.memory.ordering.contract import contract
-from edgewright.memory.ordering.cuts import MinCuts
-from edgewright.memory.ordering.flood import WORD, flood
-from edgewright.memory.ordering.lattice import Lattice
-from edgewright.memory.ordering.model import MOST_STEPS, improve
-from edgewright.memory.ordering.pivots import interleave
-from edgewright.memory.ordering.probe import Precedence, probe, step_bound
-from edgewright.memory.ordering.problem import Order, OrderProblem, is_valid, peak, profile
-from edgewright.memory.ordering.waists import Segment, cut_at_waists
+from .beam import LARGE, sweep
+from .branches import find_branches
+from .contract import contract
+from .cuts import MinCuts
+from .flood import WORD, flood
+from .lattice import Lattice
+from .model import MOST_STEPS, improve
+from .pivots import interleave
+from .probe import Precedence, probe, step_bound
+from .problem import Order, OrderProblem, is_valid, peak, profile
+from .waists import Segment, cut_at_waists
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,11 @@ def order(problem: OrderProblem, effort: OrderEffort = DEFAULT, below: int | Non
     any case.
     """
     smaller = contract(problem)
-    found = _order(smaller.problem, effort, below)
-    steps = smaller.expand(found.steps)
+    smaller_order = _order(smaller.problem, effort, below)
+    steps = smaller.expand(smaller_order.steps)
     assert is_valid(problem, steps)
-    assert peak(problem, steps) == found.peak, "merging changed the memory"
-    return replace(found, steps=steps)
+    assert peak(problem, steps) == smaller_order.peak, "merging changed the memory"
+    return replace(smaller_order, steps=steps)
 
 
 def _order(problem: OrderProblem, effort: OrderEffort, below: int | None) -> Order:

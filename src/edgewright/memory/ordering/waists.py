@@ -8,8 +8,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from itertools import accumulate
 
-from edgewright.memory.ordering.problem import OrderProblem, Store, profile
-from edgewright.network.network import execution_order
+from ...network.network import execution_order
+from .problem import OrderProblem, Store, profile
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,9 @@ def custom(op: Custom, out: Region, operands: Sequence[Operand], result: Tensor)
             whole[operand.region.slices] = operand.data
         inputs.append(whole)
     try:
-        found = np.asarray(op.definition.compute(inputs))
+        computed = np.asarray(op.definition.compute(inputs))
     except Exception as error:  # any exception of the user's code
         raise ModelError(f"the reference of the custom operator '{op.name}' failed: {error}") from error
-    if found.shape != result.shape:
-        raise ModelError(f"the reference of the custom operator '{op.name}' gives {found.shape}, not {result.shape}")
-    return found[out.slices].astype(result.dtype.numpy, copy=False)
+    if computed.shape != result.shape:
+        raise ModelError(f"the reference of the custom operator '{op.name}' gives {computed.shape}, not {result.shape}")
+    return computed[out.slices].astype(result.dtype.numpy, copy=False)

@@ -23,8 +23,8 @@ def dynamic_range(op: DynamicRange, out: Region, operands: Sequence[Operand], re
     x = operands[0].data.astype(np.float32, copy=False)
     axes = tuple(range(op.lead, x.ndim))
     low, high = x.min(axis=axes), x.max(axis=axes)
-    found = (_even if op.even else _asymmetric if op.asymmetric else _symmetric)(low, high)
-    return np.stack(found, axis=-1)[..., slice(*out.bounds[-1])]
+    numbers = (_even if op.even else _asymmetric if op.asymmetric else _symmetric)(low, high)
+    return np.stack(numbers, axis=-1)[..., slice(*out.bounds[-1])]
 
 
 def _symmetric(low: Array, high: Array) -> tuple[Array, ...]:
@@ -55,31 +55,31 @@ def _even(low: Array, high: Array) -> tuple[Array, ...]:
 
 
 def dynamic_quantize(op: DynamicQuantize, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    x, found = operands
+    x, span = operands
     if op.even:
-        quotient = x.data.astype(np.float32, copy=False) / _along(found, 0, x.data.ndim)
-        return np.clip(np.rint(quotient) + _along(found, 2, x.data.ndim), -128, 127).astype(np.int8)
-    inverse = _along(found, 1, x.data.ndim)
+        quotient = x.data.astype(np.float32, copy=False) / _along(span, 0, x.data.ndim)
+        return np.clip(np.rint(quotient) + _along(span, 2, x.data.ndim), -128, 127).astype(np.int8)
+    inverse = _along(span, 1, x.data.ndim)
     with np.errstate(over="ignore"):
         steps = rounded((x.data.astype(np.float32, copy=False) * inverse).astype(np.float64))
     if op.asymmetric:
-        steps = steps + _along(found, 2, x.data.ndim)
+        steps = steps + _along(span, 2, x.data.ndim)
     return np.clip(steps, -128 if op.asymmetric else -127, 127).astype(np.int8)
 
 
-def _along(found: Operand, which: int, rank: int) -> Array:
+def _along(ranges: Operand, which: int, rank: int) -> Array:
     """Scale, inverse or zero point of each item, shaped to broadcast against a tensor of this rank."""
-    values = found.data[..., which]
+    values = ranges.data[..., which]
     return values.reshape(*values.shape, *(1,) * (rank - values.ndim))
 
 
 def dynamic_product(op: DynamicProduct, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:
-    x, w, scale, bias, found = operands
+    x, w, scale, bias, ranges = operands
     centred = x.data.astype(np.int16)
     if op.asymmetric:
-        centred -= _along(found, 2, centred.ndim).astype(np.int16)
+        centred -= _along(ranges, 2, centred.ndim).astype(np.int16)
     total = product_sums(op.product, out, replace(x, data=centred), w, result, np.int64).astype(np.float32)
-    mine = _along(found, 0, total.ndim)
+    mine = _along(ranges, 0, total.ndim)
     if isinstance(op.product, Dense):
         summed = multiply_add(total, mine * scale.data, bias.data)
     else:

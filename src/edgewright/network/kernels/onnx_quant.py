@@ -232,19 +232,17 @@ def clamped(activation: ops.Clamp, values: Array, result: Tensor) -> Array:
 def _only_moves(op: ops.Op, operands: Sequence[Operand], result: Tensor) -> bool:
     """Whether stored integers pass through unchanged, or only their values matter."""
     match op:
-        case ops.ArgMax() | ops.Cast() | ops.TopK():
+        case ops.Cast():
             return True
-        case ops.Reduce(kind=kind) if kind not in (ops.ReduceKind.MAX, ops.ReduceKind.MIN):
-            return False
-        case ops.Resize(mode=mode) if mode is not ops.ResizeMode.NEAREST:
-            return False
-        case (
-            ops.DepthToSpace() | ops.Expand() | ops.Gather() | ops.GatherElements() | ops.MaxPool2d() | ops.Reduce()
-            | ops.Reshape() | ops.Resize() | ops.Slice() | ops.SpaceToDepth() | ops.Tile() | ops.Transpose()
-        ):  # fmt: skip
-            return operands[0].tensor.quant == result.quant
+        case ops.Reduce(kind=kind):
+            moves = kind in (ops.ReduceKind.MAX, ops.ReduceKind.MIN)
+        case ops.Resize(mode=mode):
+            moves = mode is ops.ResizeMode.NEAREST
+        case ops.Select() | ops.Concat():  # operands may have other scales
+            moves = False
         case _:
-            return False
+            moves = op.moves
+    return op.order_only or (moves and operands[0].tensor.quant == result.quant)
 
 
 def _in_float(op: ops.Op, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:

@@ -10,6 +10,7 @@ from numpy.lib.stride_tricks import as_strided
 from ...errors import InputError
 from .. import operators as ops
 from ..operators.base import normal_axis
+from ..operators.rearrange import mirrored
 from ..region import Region, element_steps
 from ..tensor import Array, Tensor
 from .operand import Operand
@@ -42,21 +43,6 @@ def padded(op: ops.Pad, out: Region, x: Operand, value: float) -> Array:
         for i, bound in enumerate(out.bounds)
     ]
     return x.data[np.ix_(*places)]
-
-
-def mirrored(mode: ops.PadMode, index: Array, size: int, before: int, after: int) -> Array:
-    """Which element of an axis each output index shows. Negative pads crop first."""
-    low, size = max(0, -before), size + min(0, before) + min(0, after)
-    index = index - max(0, before)
-    match mode:
-        case ops.PadMode.EDGE:
-            index = np.clip(index, 0, size - 1)
-        case ops.PadMode.REFLECT:
-            period = max(1, 2 * (size - 1))
-            index = np.minimum(index % period, period - index % period) if size > 1 else index * 0
-        case _:
-            index = np.minimum(index % (2 * size), 2 * size - 1 - index % (2 * size))
-    return index + low
 
 
 def tile(op: ops.Tile, out: Region, operands: Sequence[Operand], result: Tensor) -> Array:

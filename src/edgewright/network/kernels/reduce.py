@@ -82,9 +82,9 @@ def non_max_suppression(op: NonMaxSuppression, out: Region, operands: Sequence[O
             overlap = np.where((area[kept] <= 0) | (area[i] <= 0), 0, shared / (area[kept] + area[i] - shared))
         if not (overlap > np.float32(op.iou_threshold)).any():
             kept.append(int(i))
-    found = np.full(op.count, -1)
-    found[: len(kept)] = kept
-    return found[out.slices]
+    chosen = np.full(op.count, -1)
+    chosen[: len(kept)] = kept
+    return chosen[out.slices]
 
 
 def along(function: Callable[..., Array]) -> Kernel:

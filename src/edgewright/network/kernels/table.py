@@ -16,7 +16,7 @@ from .operand import Kernel, of_values
 from .reduce import along
 from .scales import real, stored
 
-KERNELS: Mapping[type, Kernel] = {
+KERNELS: Mapping[type[ops.Operator], Kernel] = {
     # windows and products
     ops.Conv2d: linear.product,
     ops.ConvTranspose2d: linear.product,

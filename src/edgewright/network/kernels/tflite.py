@@ -16,12 +16,7 @@ from .operand import Kernel, Operand
 from .recurrent import stored_lstm_step
 from .table import KERNELS
 
-_MOVES = (
-    ops.ArgMax, ops.Cast, ops.Compare, ops.DepthToSpace, ops.Expand, ops.Gather,
-    ops.GatherElements, ops.Reshape, ops.Select, ops.Slice, ops.SpaceToDepth, ops.Tile, ops.TopK, ops.Transpose,
-)  # fmt: skip
-
-TFLITE: Mapping[type, Kernel] = {
+_COMPUTED: Mapping[type, Kernel] = {
     ops.AvgPool2d: images.avg_pool2d,
     ops.Binary: elementwise.binary,
     ops.Clamp: elementwise.clamp,
@@ -44,8 +39,14 @@ TFLITE: Mapping[type, Kernel] = {
     ops.Resize: images.resize,
     ops.Softmax: lines.softmax,
     ops.Unary: functions.unary,
-    **{move: KERNELS[move] for move in _MOVES},
 }
+# Stored integers pass these unchanged, or only their order matters.
+_MOVED: Mapping[type, Kernel] = {
+    kind: kernel
+    for kind, kernel in KERNELS.items()
+    if kind not in _COMPUTED and (kind.moves or kind.order_only or kind in (ops.Cast, ops.Compare))
+}
+TFLITE: Mapping[type, Kernel] = {**_COMPUTED, **_MOVED}
 
 _SMALL = frozenset({DType.INT8, DType.UINT8})
 _ALL = _SMALL | {DType.INT16}
@@ -80,7 +81,7 @@ def has_tflite_kernel(op: ops.Op, dtype: DType) -> bool:
     """Whether TFLite computes this operator on quantised elements of this type."""
     if type(op) not in TFLITE:
         return False
-    if isinstance(op, ops.Dequantize | ops.Quantize | ops.Pad) or type(op) in _MOVES:
+    if isinstance(op, ops.Dequantize | ops.Quantize | ops.Pad) or type(op) in _MOVED:
         return True
     kind = getattr(op, "kind", None)
     if isinstance(op, ops.Unary):

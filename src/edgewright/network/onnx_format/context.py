@@ -18,11 +18,6 @@ from ..stray_numbers import require_numbers, takes_infinities
 from ..tensor import Array, DType, Quant, Tensor
 from .tensors import ModelBytes, check_shape
 
-# Layers that keep stored values, so that a quantisation after them also holds before them.
-_MOVES = (
-    ops.DepthToSpace, ops.Expand, ops.MaxPool2d, ops.Reshape, ops.Slice, ops.SpaceToDepth, ops.Tile, ops.Transpose,
-)  # fmt: skip
-
 
 class AbsentInput(Exception):
     """A node cannot be read because an earlier one was not."""
@@ -87,11 +82,11 @@ class Context:
             raise Unsupported(f"layer '{name}' gives an empty tensor {list(shape)}")
         output = self.unused_name(name)
         if not self.shifted.isdisjoint(operands):
-            self._move_shifted(op, name, output)
+            self._move_shifted(op, operands, name, output)
         return Computed(self.builder.layer(op, operands, name, output=output, dtype=dtype, quant=quant))
 
-    def _move_shifted(self, op: ops.Op, name: str, output: str) -> None:
-        if isinstance(op, (*_MOVES, ops.Concat)):
+    def _move_shifted(self, op: ops.Op, operands: Sequence[str], name: str, output: str) -> None:
+        if _keeps_values(op, operands) or isinstance(op, ops.Concat):
             self.shifted.add(output)
         elif not isinstance(op, ops.Dequantize):
             raise Unsupported(f"layer '{name}' computes with stored uint16; put a DequantizeLinear before it")
@@ -176,19 +171,24 @@ class Context:
             return tensors[name].quant == quant
         producers = {layer.output: layer for layer in self.builder.layers}
         while name not in self.builder.inputs:
-            if not isinstance(producers[name].op, _MOVES) or quant.axis is not None:
+            if not _keeps_values(producers[name].op, producers[name].inputs) or quant.axis is not None:
                 return False
             name = producers[name].inputs[0]
         moved = {name}  # the input, and all tensors with its elements
         for layer in self.builder.layers:
             if moved.isdisjoint(layer.inputs):
                 continue
-            if not isinstance(layer.op, _MOVES) or quant.axis is not None:
+            if not _keeps_values(layer.op, layer.inputs) or quant.axis is not None:
                 return False  # reads the stored integers as such
             moved.add(layer.output)
         for name in moved:
             tensors[name] = replace(tensors[name], quant=quant)
         return True
+
+
+def _keeps_values(op: ops.Op, inputs: Sequence[str]) -> bool:
+    """Whether the layer keeps stored values, so that a quantisation after it also holds before it."""
+    return op.moves and len(inputs) == 1
 
 
 def plain_dtype(data: Array, name: str) -> DType:

@@ -13,7 +13,7 @@ from .node import OnnxNode
 def custom(node: OnnxNode, name: str) -> Value:
     if len([output for output in node.outputs if output]) != 1:
         raise node.unsupported("a custom operator has one output")
-    found = {}
+    attributes = {}
     for key, attribute in node.attributes.items():
         node.asked.add(key)
         value = onnx.helper.get_attribute_value(attribute)
@@ -22,8 +22,8 @@ def custom(node: OnnxNode, name: str) -> Value:
         plain = value if isinstance(value, str | int | float) else list(value) if _is_list(value) else None
         if plain is None:
             raise node.unsupported(f"attribute '{key}' of a custom operator is neither numbers nor text")
-        found[key] = plain
-    return node.layer(ops.Custom(name, to_json(found)), node.all_inputs())
+        attributes[key] = plain
+    return node.layer(ops.Custom(name, to_json(attributes)), node.all_inputs())
 
 
 def _is_list(value: object) -> bool:

@@ -204,8 +204,8 @@ def chain(node: OnnxNode, kind: ops.BinaryKind) -> Value:
 def power(node: OnnxNode) -> Value:
     """x ** y, where files give integral exponents as integers; squares, cubes and roots need no logarithms."""
     x, y = node.input(0), _aligned(node, node.input(0), node.input(1))
-    found = node.tensor(x)
-    if isinstance(y, Constant) and y.data.size == 1 and y.data.ndim <= len(found.shape) and found.dtype.is_float:
+    tensor = node.tensor(x)
+    if isinstance(y, Constant) and y.data.size == 1 and y.data.ndim <= len(tensor.shape) and tensor.dtype.is_float:
         match float(y.data.item()):
             case 2.0:
                 return node.layer(ops.Unary(ops.UnaryKind.SQUARE), [x])
@@ -289,8 +289,8 @@ def hot(node: OnnxNode, chosen: Value, depth: int, axis: int, values: tuple[Valu
     count = np.arange(depth, dtype=dtype).reshape((depth, *(1,) * (rank - axis - 1)))
     ends = [node.constant(f"count{i}", counted) for i, counted in enumerate((count, (count - depth).astype(dtype)))]
     equal = ops.Compare(ops.CompareKind.EQUAL)
-    found = [node.layer(equal, [chosen, end], f"is{i}", dtype=DType.BOOL) for i, end in enumerate(ends)]
-    either = node.layer(ops.Compare(ops.CompareKind.OR), found, "is", dtype=DType.BOOL)
+    spots = [node.layer(equal, [chosen, end], f"is{i}", dtype=DType.BOOL) for i, end in enumerate(ends)]
+    either = node.layer(ops.Compare(ops.CompareKind.OR), spots, "is", dtype=DType.BOOL)
     return _selected(node, either, *values)
 
 

@@ -386,16 +386,16 @@ def _names(scope: Scope) -> set[str]:
 
 def _attributes(proto: onnx.NodeProto, scope: Scope) -> dict[str, onnx.AttributeProto]:
     """The node's attributes; inside a function, references are replaced by the call's attributes."""
-    found: dict[str, onnx.AttributeProto] = {}
+    attributes: dict[str, onnx.AttributeProto] = {}
     for attribute in proto.attribute:
         if not attribute.ref_attr_name:
-            found[attribute.name] = attribute
+            attributes[attribute.name] = attribute
         elif scope.attributes is not None and attribute.ref_attr_name in scope.attributes:
             copy = onnx.AttributeProto()
             copy.CopyFrom(scope.attributes[attribute.ref_attr_name])
             copy.name = attribute.name
-            found[attribute.name] = copy
-    return found
+            attributes[attribute.name] = copy
+    return attributes
 
 
 def opset_versions(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:

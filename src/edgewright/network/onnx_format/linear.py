@@ -104,10 +104,10 @@ def einsum(node: OnnxNode) -> Value:
         if summed:
             value = node.layer(Reduce(summed, False, ReduceKind.SUM), [value], f"sum{i}")
         operands.append((value, "".join(label for label in term if counts[label] > 1 or label in kept)))
-    found, labels = operands[0]
+    result, labels = operands[0]
     if len(operands) == 2:
-        found, labels = _product(node, operands[0], operands[1], kept, sizes)
-    return node.transposed(found, tuple(labels.index(label) for label in kept), "order")
+        result, labels = _product(node, operands[0], operands[1], kept, sizes)
+    return node.transposed(result, tuple(labels.index(label) for label in kept), "order")
 
 
 Labelled = tuple[Value, str]  # a value and the labels of its axes

@@ -288,16 +288,14 @@ def dynamic_quantize_linear(node: OnnxNode) -> tuple[Value, ...]:
     is_image = len(node.shape(x)) == 4
     held = image_in(node, x) if is_image else x
     flat = node.reshaped(held, (1, prod(node.shape(held))), "flat")
-    found = node.layer(ops.DynamicRange(1, True, True), [flat], "range", dtype=DType.FLOAT32)
+    span = node.layer(ops.DynamicRange(1, True, True), [flat], "range", dtype=DType.FLOAT32)
     items = node.shape(held)[0]
-    spread = found if items == 1 else node.layer(ops.Expand((items, 3)), [found], "spread")
+    spread = span if items == 1 else node.layer(ops.Expand((items, 3)), [span], "spread")
     small = node.layer(ops.DynamicQuantize(True, True), [held, spread], "stored", dtype=DType.INT8)
     whole = node.layer(ops.Cast(DType.INT32), [small], "whole", dtype=DType.INT32)
     moved = pairwise(node, ops.BinaryKind.ADD, whole, node.constant("middle", np.array(128, np.int32)), "moved")
     y: Value = node.layer(ops.Cast(DType.UINT8), [moved], "unsigned", dtype=DType.UINT8)
-    scale, zero = (
-        node.layer(ops.Slice((0, i), (1, 1), (1, 1)), [found], tag) for i, tag in ((0, "scale"), (2, "zero"))
-    )
+    scale, zero = (node.layer(ops.Slice((0, i), (1, 1), (1, 1)), [span], tag) for i, tag in ((0, "scale"), (2, "zero")))
     lifted = pairwise(node, ops.BinaryKind.ADD, zero, node.number("half", 128.0), "lifted")
     byte = node.layer(ops.Cast(DType.UINT8), [lifted], "byte", dtype=DType.UINT8)
     ends = (node.layer(ops.Reshape(()), [value], tag) for value, tag in ((scale, "y_scale"), (byte, "y_zero")))
@@ -305,7 +303,7 @@ def dynamic_quantize_linear(node: OnnxNode) -> tuple[Value, ...]:
 
 
 def conv_integer(node: OnnxNode) -> Value:
-    x, found = _as_stored(node)
+    x, span = _as_stored(node)
     rank = len(node.shape(node.input(0)))
     w, taken = _integer_weights(node)
     if rank == 3:  # a line is an image with one row
@@ -314,19 +312,19 @@ def conv_integer(node: OnnxNode) -> Value:
         raise node.unsupported(f"an image of rank {rank}")
     weights = w.transpose(0, 2, 3, 1)
     op = conv_operator(node, rank, node.shape(x), weights.shape)
-    unit = found if node.shape(x)[0] == 1 else node.layer(ops.Expand((node.shape(x)[0], 3)), [found], "items")
+    unit = span if node.shape(x)[0] == 1 else node.layer(ops.Expand((node.shape(x)[0], 3)), [span], "items")
     return image_out(node, _integer_sums(node, op, x, weights, taken, unit), rank)
 
 
 def matmul_integer(node: OnnxNode) -> Value:
-    x, found = _as_stored(node)
+    x, span = _as_stored(node)
     if node.shape(x) != node.shape(node.input(0)):  # treated as an image
         x = node.transposed(x, NCHW, "rows")
     w, taken = _integer_weights(node)
     if w.ndim != 2:
         raise node.unsupported("weights that are no matrix")
     lead = node.shape(x)[:-1]
-    rows = node.reshaped(found, (*(1 for _ in lead), 3), "rows_range")
+    rows = node.reshaped(span, (*(1 for _ in lead), 3), "rows_range")
     unit = rows if prod(lead) == 1 else node.layer(ops.Expand((*lead, 3)), [rows], "items")
     return _integer_sums(node, ops.Dense(), x, w.T, taken, unit)
 
@@ -342,13 +340,13 @@ def _as_stored(node: OnnxNode) -> tuple[Value, Value]:
         name = producers[name].inputs[0] if name in producers and producers[name].op == op else ""
     if name not in producers or not isinstance(producers[name].op, ops.DynamicQuantize):
         raise node.unsupported("what it multiplies comes from no DynamicQuantizeLinear")
-    found = producers[name].inputs[1]
-    if isinstance(producers[found].op, ops.Expand):
-        found = producers[found].inputs[0]
+    span = producers[name].inputs[1]
+    if isinstance(producers[span].op, ops.Expand):
+        span = producers[span].inputs[0]
     kept, one = (
         node.constant(tag, np.array(row, np.float32)) for tag, row in (("kept", (0, 1, 1)), ("one", (1, 0, 0)))
     )
-    zeroed = pairwise(node, ops.BinaryKind.MUL, Computed(found), kept, "zeroed")
+    zeroed = pairwise(node, ops.BinaryKind.MUL, Computed(span), kept, "zeroed")
     return Computed(name), pairwise(node, ops.BinaryKind.ADD, zeroed, one, "unit")
 
 

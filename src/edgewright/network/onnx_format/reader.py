@@ -138,12 +138,12 @@ def _read_model(
     reader.read(graph.node, scope)
     tensors = _bind_outputs(outputs, reader, scope, title)
     network = builder.build(tensors)
-    found = {
+    origins = {
         name: Origin(name, tuple(range(len(tensor.shape))))
         for name, tensor in network.tensors.items()
         if name in written and name not in network.constants
     }
-    network = replace(network, origins=found)
+    network = replace(network, origins=origins)
     opened.release()
     if not network.inputs:
         raise ModelError(f"the outputs of '{title}' depend on no input")
@@ -151,12 +151,12 @@ def _read_model(
 
 
 def _initializers(graph: onnx.GraphProto, skeleton: Skeleton) -> dict[str, tuple[onnx.TensorProto, ByteSpan | None]]:
-    found: dict[str, tuple[onnx.TensorProto, ByteSpan | None]] = {}
+    tensors: dict[str, tuple[onnx.TensorProto, ByteSpan | None]] = {}
     for i, tensor in enumerate(graph.initializer):
-        if tensor.name in found:
+        if tensor.name in tensors:
             raise ModelError(f"two initializers have the name '{tensor.name}'")
-        found[tensor.name] = tensor, skeleton.extents.get((i,))
-    return found
+        tensors[tensor.name] = tensor, skeleton.extents.get((i,))
+    return tensors
 
 
 def _read_inputs(
@@ -208,15 +208,15 @@ def _known_sizes(model: onnx.ModelProto, names: Sequence[str], shapes: Mapping[s
     values = {value.name: value for value in model.graph.input if value.type.HasField("tensor_type")}
     stated = {name: _stated(values[name]) for name in names if name in values}
     known = known_sizes(model, {name: sizes for name, sizes in stated.items() if sizes is not None}, shapes)
-    found = []
+    open_inputs = []
     for name, sizes in stated.items():
         if name in shapes or (sizes is not None and all(isinstance(s, int) for s in known.shape(name, sizes))):
             continue
         is_float = values[name].type.tensor_type.elem_type in (onnx.TensorProto.FLOAT, *WIDENED)
         expected = expected_sizes(model.graph, name) if sizes is None else known.shape(name, sizes, fitting=True)
-        found.append(OpenInput(name, sizes, is_float, expected))
-    if found:
-        raise open_shapes_error(title, found, channels_last=False, control=control_flow(model.graph))
+        open_inputs.append(OpenInput(name, sizes, is_float, expected))
+    if open_inputs:
+        raise open_shapes_error(title, open_inputs, channels_last=False, control=control_flow(model.graph))
     return known
 
 

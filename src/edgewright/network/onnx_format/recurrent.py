@@ -149,13 +149,13 @@ def _unrolled(
         made = _gates(node, gates, d, (features, hidden), stated[d], which)
         steps = RecurrentSteps(node, "" if len(directions) == 1 else ("forward/", "back/")[d], clip, made)
         state = tuple(_initial(node, 5 + i, d, (len(directions), batch, hidden)) for i in range(states))
-        found = []
+        outputs = []
         for t in range(count)[::direction]:
             part = ops.Slice((t * batch, 0), (batch, features), (1, 1))
             state = step(steps, steps.layer(part, [rows], f"{t}/x") if count > 1 else rows, state, str(t))
-            found.append(state[0])
+            outputs.append(state[0])
         ends.append(state)
-        lines.append(_line(node, steps, found[::direction], (count, 1, batch, hidden)))
+        lines.append(_line(node, steps, outputs[::direction], (count, 1, batch, hidden)))
     y = lines[0] if len(lines) == 1 else node.layer(ops.Concat(1), lines, "y")
     finals = [_final(node, [state[i] for state in ends], (batch, hidden), f"last{i}") for i in range(states)]
     if last:
@@ -163,8 +163,8 @@ def _unrolled(
     return (y, *finals)
 
 
-def _line(node: OnnxNode, steps: RecurrentSteps, found: list[Value], shape: tuple[int, ...]) -> Value:
-    joined = found[0] if len(found) == 1 else steps.layer(ops.Concat(0), found, "line")
+def _line(node: OnnxNode, steps: RecurrentSteps, outputs: list[Value], shape: tuple[int, ...]) -> Value:
+    joined = outputs[0] if len(outputs) == 1 else steps.layer(ops.Concat(0), outputs, "line")
     return node.layer(ops.Reshape(shape), [joined], f"{steps.name}all")
 
 
@@ -191,20 +191,20 @@ def _activations(node: OnnxNode, functions: tuple[str, ...], directions: int) ->
     if len(names) != len(functions) * directions:
         raise node.error(f"has {len(names)} activations instead of {len(functions) * directions}")
     alphas, betas = list(node.reals("activation_alpha") or ()), list(node.reals("activation_beta") or ())
-    found: list[Activation] = []
+    activations: list[Activation] = []
     for name in names:
         match name.lower():
             case "leakyrelu":
-                found.append(ops.LeakyRelu(alphas.pop(0) if alphas else 0.01))
+                activations.append(ops.LeakyRelu(alphas.pop(0) if alphas else 0.01))
             case "elu":
-                found.append(ops.Elu(alphas.pop(0) if alphas else 1.0))
+                activations.append(ops.Elu(alphas.pop(0) if alphas else 1.0))
             case "hardsigmoid":
-                found.append(ops.HardSigmoid(alphas.pop(0) if alphas else 0.2, betas.pop(0) if betas else 0.5))
+                activations.append(ops.HardSigmoid(alphas.pop(0) if alphas else 0.2, betas.pop(0) if betas else 0.5))
             case plain if plain in _PLAIN:
-                found.append(_PLAIN[plain])
+                activations.append(_PLAIN[plain])
             case _:
                 raise node.unsupported(f"the activation '{name}'")
-    return [tuple(found[i : i + len(functions)]) for i in range(0, len(found), len(functions))]
+    return [tuple(activations[i : i + len(functions)]) for i in range(0, len(activations), len(functions))]
 
 
 def _gates(
@@ -223,7 +223,7 @@ def _gates(
         b: Array = np.zeros((2, len(names) * hidden), np.float32)
     else:
         b = _weights(node, 3, "bias", d, (2 * len(names) * hidden,)).reshape(2, -1)
-    found = []
+    made = []
     for i, name in enumerate(names):
         part = slice(i * hidden, (i + 1) * hidden)
         if node.op_type == "GRU" and name == "h" and node.flag("linear_before_reset"):
@@ -232,10 +232,10 @@ def _gates(
             pairs = [(name, np.concatenate((w[part], r[part]), axis=1), b[0, part] + b[1, part])]
         for tag, weights, bias in pairs:
             stored = node.constant(f"{tag}{d}", weights), node.constant(f"{tag}{d}/bias", bias)
-            found.append(RecurrentGate(*stored, functions[which[i]]))
+            made.append(RecurrentGate(*stored, functions[which[i]]))
     if len(which) > len(names):  # an LSTM's output has an activation without weights
-        found.append(RecurrentGate(found[0].weights, found[0].bias, functions[which[-1]]))
-    return tuple(found)
+        made.append(RecurrentGate(made[0].weights, made[0].bias, functions[which[-1]]))
+    return tuple(made)
 
 
 def _weights(node: OnnxNode, index: int, what: str, d: int, shape: tuple[int, ...]) -> Array:

@@ -254,12 +254,12 @@ class _GridSampler:
             ops.Reduce((1,), False, ops.ReduceKind.SUM), [self.pair("MUL", near, steps, f"{tag}/by")], f"{tag}/flat"
         )
         index = node.layer(ops.Cast(DType.INT32), [flat], f"{tag}/index", dtype=DType.INT32)
-        found: Value = node.layer(ops.Gather(0), [self.pixels, index], f"{tag}/pixels")
+        pixels: Value = node.layer(ops.Gather(0), [self.pixels, index], f"{tag}/pixels")
         if not self.borders:
             is_in = node.layer(ops.Compare(ops.CompareKind.EQUAL), [near, place], f"{tag}/is_in", dtype=DType.BOOL)
             factor: Value = node.layer(ops.Cast(DType.FLOAT32), [is_in], f"{tag}/there", dtype=DType.FLOAT32)
             weight = factor if weight is None else self.pair("MUL", factor, weight, f"{tag}/weighed")
         if weight is None:
-            return found
+            return pixels
         x, y = (node.layer(ops.Slice((0, i), (count, 1), (1, 1)), [weight], f"{tag}/w{i}") for i in range(2))
-        return self.pair("MUL", found, self.pair("MUL", x, y, f"{tag}/both"), tag)
+        return self.pair("MUL", pixels, self.pair("MUL", x, y, f"{tag}/both"), tag)

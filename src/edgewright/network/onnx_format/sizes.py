@@ -53,12 +53,12 @@ def key_of(name: str, axis: int, size: str) -> Key:
 
 def known_sizes(model: onnx.ModelProto, inputs: Mapping[str, Sequence[Size]], given: Mapping[str, Shape]) -> KnownSizes:
     """Determines open sizes (text) of these inputs; users gave the shapes of some."""
-    found: dict[Key, int] = {}
+    determined: dict[Key, int] = {}
     why: dict[Key, str] = {}
     for name, shape in given.items():
         for axis, (size, value) in enumerate(zip(inputs.get(name, ()), shape, strict=False)):
-            if isinstance(size, str) and (key := key_of(name, axis, size)) not in found:
-                found[key], why[key] = value, f"'{size}' set to {value}, as that of '{name}'"
+            if isinstance(size, str) and (key := key_of(name, axis, size)) not in determined:
+                determined[key], why[key] = value, f"'{size}' set to {value}, as that of '{name}'"
     open_keys: list[Key] = []
     batches = {sizes[0] for sizes in inputs.values() if sizes and isinstance(sizes[0], str) and is_batch(sizes[0], 0)}
     for name, sizes in inputs.items():
@@ -66,17 +66,17 @@ def known_sizes(model: onnx.ModelProto, inputs: Mapping[str, Sequence[Size]], gi
             if isinstance(size, int):
                 continue
             key = key_of(name, axis, size)
-            if key in found:
+            if key in determined:
                 continue
             if is_batch(size, axis) or (size.isidentifier() and size in batches):
-                found[key], why[key] = 1, f"batch size '{size}' set to 1"
+                determined[key], why[key] = 1, f"batch size '{size}' set to 1"
             elif key not in open_keys:
                 open_keys.append(key)
     if not open_keys or len(model.graph.node) > MOST_NODES:
-        return KnownSizes(found, why, {})
-    search = _SizeSearch(model, inputs, found, open_keys)
+        return KnownSizes(determined, why, {})
+    search = _SizeSearch(model, inputs, determined, open_keys)
     search.run()
-    return KnownSizes({**found, **search.determined}, {**why, **search.why}, search.fitting)
+    return KnownSizes({**determined, **search.determined}, {**why, **search.why}, search.fitting)
 
 
 class _SizeSearch:

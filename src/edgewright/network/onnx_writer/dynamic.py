@@ -32,9 +32,9 @@ def dynamic_range(node: NodeWriter, op: ops.DynamicRange) -> str:
     axes = node.integers(range(op.lead, len(node.tensor(0).shape)), "axes")
     x = node.input()
     low, high = (node.add(kind, [x, axes], keepdims=0) for kind in ("ReduceMin", "ReduceMax"))
-    found = (_even if op.even else _asymmetric if op.asymmetric else _symmetric)(node, low, high)
+    numbers = (_even if op.even else _asymmetric if op.asymmetric else _symmetric)(node, low, high)
     last = node.integers((op.lead,), "last")
-    return node.add("Concat", [node.add("Unsqueeze", [part, last]) for part in found], axis=op.lead)
+    return node.add("Concat", [node.add("Unsqueeze", [part, last]) for part in numbers], axis=op.lead)
 
 
 def _symmetric(node: NodeWriter, low: str, high: str) -> tuple[str, ...]:

@@ -14,7 +14,8 @@ from onnx import helper
 from ...errors import InputError
 from ..network import Layer, Network
 from ..operators import Activation, Transpose
-from ..passes.reorder import compose, identity, inverse, reordered
+from ..passes.reorder import compose, identity, reordered
+from ..region import inverse
 from .elementwise import activate
 from .graph import GraphWriter, is_stored
 from .node import NodeWriter

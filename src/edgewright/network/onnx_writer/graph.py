@@ -15,7 +15,8 @@ from onnx import helper, numpy_helper
 
 from ..builder import unused_name
 from ..network import Network
-from ..passes.reorder import Perm, compose, identity, inverse
+from ..passes.reorder import compose, identity
+from ..region import Perm, inverse
 from ..tensor import Array, DType, Quant, Tensor
 
 

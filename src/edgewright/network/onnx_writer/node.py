@@ -8,8 +8,7 @@ from typing import Any
 
 from ..network import Layer
 from ..operators import Op
-from ..passes.reorder import Perm
-from ..region import Shape
+from ..region import Perm, Shape
 from ..tensor import DType, Tensor
 from .graph import GraphWriter
 

@@ -106,8 +106,8 @@ def non_max_suppression(node: NodeWriter, op: ops.NonMaxSuppression) -> str:
         node.number(op.iou_threshold, "overlap"),
         node.number(least, "least"),
     ]
-    found = node.add("NonMaxSuppression", inputs)
-    places = node.add("Gather", [found, node.graph.constant(np.array(2), "column")], axis=1)
+    selected = node.add("NonMaxSuppression", inputs)
+    places = node.add("Gather", [selected, node.graph.constant(np.array(2), "column")], axis=1)
     filled = node.add("Concat", [places, node.integers((-1,) * op.count, "missing")], axis=0)
     ends = [node.integers((n,), what) for n, what in ((0, "start"), (op.count, "end"))]
     return _index(node, node.add("Slice", [filled, *ends]))

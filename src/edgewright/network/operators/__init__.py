@@ -28,17 +28,13 @@ from .linear import Dense, MatMul
 from .normalise import L2Normalize, LogSoftmax, Lrn, Softmax
 from .rearrange import (
     Concat,
-    Coordinates,
     DepthToSpace,
     Expand,
     Gather,
     GatherElements,
-    NearestMode,
     Pad,
     PadMode,
     Reshape,
-    Resize,
-    ResizeMode,
     Slice,
     SpaceToDepth,
     Tile,
@@ -46,6 +42,7 @@ from .rearrange import (
 )
 from .recurrent import LstmPart, LstmStep
 from .reduce import ArgMax, NonMaxSuppression, Reduce, ReduceKind, TopK
+from .resize import Coordinates, NearestMode, Resize, ResizeMode
 from .sums import BETWEEN_PARTS, FinishSums, PartialSum
 from .window import AvgPool2d, Conv2d, ConvTranspose2d, MaxPool2d, Pads, Pair
 

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from ...errors import EdgewrightError, InputError
 from ..region import Interval, Region, Shape
 from ..tensor import Array
-from .base import Operator, require
+from .base import Answer, Operator, RestrictedOperator, WidenedRegion, require
 
 DESCRIBE = "describe it in a Python file, with its C beside it (--operators), or cut the model before it"
 FILES = "EDGEWRIGHT_OPERATORS"  # environment variable with the list of files
@@ -63,14 +63,14 @@ _LOADED: set[str] = set()
 def load_operators(file: str | os.PathLike[str]) -> tuple[str, ...]:
     """Runs a Python file and registers the operators that it describes; returns their names."""
     path = Path(file).resolve()
-    found = _described(path)
-    for one in found:
+    described = _described(path)
+    for one in described:
         _DEFINED[one.name], _FOLDERS[one.name] = one, path.parent
     files = [known for known in os.environ.get(FILES, "").split(os.pathsep) if known and known != str(path)]
     os.environ[FILES] = os.pathsep.join([*files, str(path)])
     _LOADED.add(str(path))
     instance_of.cache_clear()
-    return tuple(one.name for one in found)
+    return tuple(one.name for one in described)
 
 
 def _described(path: Path) -> list[type[CustomOperator]]:
@@ -85,14 +85,14 @@ def _described(path: Path) -> list[type[CustomOperator]]:
         spec.loader.exec_module(module)
     except Exception as error:  # any exception of the user's code
         raise InputError(f"'{path}' cannot be loaded: {type(error).__name__}: {error}") from error
-    found = [
+    described = [
         value
         for value in vars(module).values()
         if isinstance(value, type) and issubclass(value, CustomOperator) and value is not CustomOperator
     ]
-    if not found:
+    if not described:
         raise InputError(f"'{path}' describes no operator: it has no subclass of edgewright.CustomOperator")
-    for one in found:
+    for one in described:
         for field in ("name", "code", "function"):
             if not isinstance(getattr(one, field, None), str):
                 raise InputError(f"'{path}': {one.__name__} states no {field}")
@@ -100,7 +100,7 @@ def _described(path: Path) -> list[type[CustomOperator]]:
             raise InputError(f"'{path}': the function of {one.__name__} is '{one.function}'; call it ew_...")
         if not (path.parent / one.code).is_file():
             raise InputError(f"'{path}': the code of {one.__name__}, '{one.code}', is not beside it")
-    return found
+    return described
 
 
 def find_custom(name: str) -> type[CustomOperator] | None:
@@ -113,16 +113,16 @@ def find_custom(name: str) -> type[CustomOperator] | None:
 
 @lru_cache(maxsize=256)
 def instance_of(name: str, attributes: str) -> CustomOperator:
-    found = find_custom(name)
-    if found is None:
+    definition = find_custom(name)
+    if definition is None:
         raise InputError(f"nothing is known of the operator '{name}'; name the file that describes it with --operators")
     try:
         given = json.loads(attributes)
-        return found({key: bytes.fromhex(v["hex"]) if isinstance(v, dict) else v for key, v in given.items()})
+        return definition({key: bytes.fromhex(v["hex"]) if isinstance(v, dict) else v for key, v in given.items()})
     except EdgewrightError:
         raise
     except Exception as error:
-        raise ValueError(f"its attributes are not as {found.__name__} expects: {error}") from error
+        raise ValueError(f"its attributes are not as {definition.__name__} expects: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,24 +139,32 @@ class Custom(Operator):
 
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
         try:
-            found = tuple(int(size) for size in self.definition.shape(shapes))
+            shape = tuple(int(size) for size in self.definition.shape(shapes))
         except Exception as error:  # any exception of the user's code
             raise ValueError(f"{type(self.definition).__name__}.shape: {error}") from error
-        require(min(found, default=1) > 0, f"{type(self.definition).__name__}.shape gives {found}")
-        return found
+        require(min(shape, default=1) > 0, f"{type(self.definition).__name__}.shape gives {shape}")
+        return shape
 
     def needs(self, out: Region, shapes: Sequence[Shape]) -> tuple[Region, ...]:
         whole = [Region.whole(shape) for shape in shapes]
         if out.is_empty or len(out.bounds) != 4:
             return tuple(whole)
         try:
-            found = self.definition.needs(*out.bounds[1], shapes)
+            rows_read = self.definition.needs(*out.bounds[1], shapes)
         except Exception as error:  # any exception of the user's code
             raise ValueError(f"{type(self.definition).__name__}.needs: {error}") from error
         return tuple(
             region if rows is None else region.with_axis(1, _inside(rows, region.shape[1]))
-            for region, rows in zip(whole, found, strict=True)
+            for region, rows in zip(whole, rows_read, strict=True)
         )
+
+    def restrict(self, out: Region, shapes: Sequence[Shape]) -> Answer:
+        reason = "what a custom operator computes may depend on where it lies"
+        for axis in range(len(out.bounds)):
+            answer = self._restrict_lines(out, shapes, axis, reason)
+            if isinstance(answer, WidenedRegion):
+                return answer
+        return RestrictedOperator(self, self.needs(out, shapes))
 
 
 def to_json(attributes: Mapping[str, Any]) -> str:

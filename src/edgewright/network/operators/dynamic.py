@@ -9,11 +9,11 @@ and the product, which may be computed in parts again, a third.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ..region import Region, Shape
-from .base import Grain, Operator, require
+from .base import Answer, Grain, Operator, RestrictedOperator, require
 from .linear import Dense
 from .window import Conv2d, ConvTranspose2d
 
@@ -39,6 +39,10 @@ class DynamicRange(Operator):
     def needs(self, out: Region, shapes: Sequence[Shape]) -> tuple[Region, ...]:
         return (Region((*out.bounds[: self.lead], *((0, size) for size in shapes[0][self.lead :]))),)
 
+    def restrict(self, out: Region, shapes: Sequence[Shape]) -> Answer:
+        reason = "scale, inverse and zero point belong together"
+        return self._restrict_lines(out, shapes, len(out.bounds) - 1, reason)
+
 
 @dataclass(frozen=True, slots=True)
 class DynamicQuantize(Operator):
@@ -53,8 +57,8 @@ class DynamicQuantize(Operator):
     even: bool = False
 
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
-        x, found = shapes
-        require(found == (*x[: len(found) - 1], RANGE), f"ranges of shape {found} do not fit {x}")
+        x, ranges = shapes
+        require(ranges == (*x[: len(ranges) - 1], RANGE), f"ranges of shape {ranges} do not fit {x}")
         return x
 
     def needs(self, out: Region, shapes: Sequence[Shape]) -> tuple[Region, ...]:
@@ -76,10 +80,10 @@ class DynamicProduct(Operator):
     in_turn: bool = False
 
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
-        x, w, scale, bias, found = shapes
+        x, w, scale, bias, ranges = shapes
         require(scale == bias == (w[0],), f"scales {scale} and bias {bias} do not match weights {w}")
-        lead = len(found) - 1
-        require(found == (*x[:lead], RANGE), f"ranges of shape {found} do not fit {x}")
+        lead = len(ranges) - 1
+        require(ranges == (*x[:lead], RANGE), f"ranges of shape {ranges} do not fit {x}")
         return self.product.output_shape((x, w, bias))
 
     def needs(self, out: Region, shapes: Sequence[Shape]) -> tuple[Region, ...]:
@@ -89,3 +93,11 @@ class DynamicProduct(Operator):
 
     def macs(self, out: Region, shapes: Sequence[Shape]) -> int:
         return self.product.macs(out, shapes)
+
+    def restrict(self, out: Region, shapes: Sequence[Shape]) -> Answer:
+        x, w, _, bias, _ = shapes
+        answer = self.product.restrict(out, (x, w, bias))
+        if not isinstance(answer, RestrictedOperator):
+            return answer
+        reads = (answer.reads[0], *self.needs(out, shapes)[1:])
+        return RestrictedOperator(replace(self, product=answer.op), reads)

@@ -18,6 +18,7 @@ class Elementwise(Operator):
 
     __slots__ = ()
     grain: ClassVar[Grain] = Grain.ELEMENT
+    pointwise: ClassVar[bool] = True
     operands: ClassVar[int] = 1
 
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
@@ -147,6 +148,7 @@ class Compare(Elementwise):
 class Select(Elementwise):
     """Inputs: condition (bool), a, b (broadcast), of one type and scale: a where the condition holds, else b."""
 
+    moves: ClassVar[bool] = True
     operands: ClassVar[int] = 3
 
 
@@ -154,6 +156,7 @@ class Select(Elementwise):
 class BatchNorm(Elementwise):
     """Inputs: x, scale (C), shift (C): x * scale + shift. Mean, variance and epsilon are folded in by the readers."""
 
+    pointwise: ClassVar[bool] = False  # scale and shift lie along the last axis
     operands: ClassVar[int] = 3
     activation: Activation | None = None
 

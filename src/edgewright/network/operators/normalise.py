@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
-from ..region import Region, Shape, clip
-from .base import Grain, Operator, normal_axis, require_positive
+from ..region import Perm, Region, Shape, clip
+from .base import Answer, Grain, Operator, RestrictedOperator, normal_axis, require_positive
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,13 @@ class _AlongAxis(Operator):
     def needs(self, out: Region, shapes: Sequence[Shape]) -> tuple[Region, ...]:
         axis = normal_axis(self.axis, len(shapes[0]))
         return (out.with_axis(axis, (0, shapes[0][axis])),)
+
+    def reordered(self, perm: Perm, shapes: Sequence[Shape]) -> tuple[Any, Perm]:
+        return replace(self, axis=perm[self.axis % len(perm)]), perm
+
+    def restrict(self, out: Region, shapes: Sequence[Shape]) -> Answer:
+        axis = normal_axis(self.axis, len(shapes[0]))
+        return self._restrict_lines(out, shapes, axis, "each element depends on all along it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +74,12 @@ class Lrn(Operator):
         start, stop = out.bounds[-1]
         reach = clip((start - (self.size - 1) // 2, stop + self.size // 2), shapes[0][-1])
         return (out.with_axis(-1, reach),)
+
+    def restrict(self, out: Region, shapes: Sequence[Shape]) -> Answer:
+        """Normalises all channels that the region's windows reach, and keeps those of the region."""
+        (read,) = self.needs(out, shapes)
+        if read == out:
+            return RestrictedOperator(self, (read,))
+        start = out.bounds[-1][0] - read.bounds[-1][0]
+        kept = Region.whole(out.shape).with_axis(-1, (start, start + out.shape[-1]))
+        return RestrictedOperator(self, (read,), kept)

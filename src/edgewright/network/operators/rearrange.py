@@ -1,21 +1,39 @@
-"""Operators that move elements without computing: reshape, transpose, concat, slice, pad, gather, resize."""
+"""Operators that move elements without computing: reshape, transpose, concat, slice, pad, gather."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
-from math import floor, prod
-from typing import ClassVar
+from math import prod
+from typing import Any, ClassVar
 
-from ..region import Region, Shape, box_around_run, clip, run_of_box
-from .base import Grain, Operator, broadcast_needs, broadcast_shape, normal_axis, require, require_positive
+import numpy as np
+
+from ..region import Interval, Perm, Region, Shape, box_around_run, clip, inverse, pick, run_of_box
+from ..tensor import Array
+from .base import (
+    Answer,
+    Grain,
+    Operator,
+    RestrictedOperator,
+    WidenedRegion,
+    broadcast_needs,
+    broadcast_shape,
+    inside,
+    normal_axis,
+    require,
+    require_positive,
+    split,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Reshape(Operator):
     """Inputs: x. The same elements in the same order, in another shape."""
 
+    moves: ClassVar[bool] = True
+    may_be_view: ClassVar[bool] = True
     shape: Shape
 
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
@@ -31,12 +49,33 @@ class Reshape(Operator):
             return (Region.whole(shapes[0]),)
         return (Region(box_around_run(run_of_box(out.bounds, self.shape), shapes[0])),)
 
+    def restrict(self, out: Region, shapes: Sequence[Shape]) -> Answer:
+        """Axes form groups with the same elements in both shapes; in each group a run must be a box in both."""
+        reads: list[Interval] = []
+        bounds = list(out.bounds)
+        for mine, theirs in _groups(self.shape, shapes[0]):
+            box = out.bounds[mine.start : mine.stop]
+            sizes, others = self.shape[mine.start : mine.stop], shapes[0][theirs.start : theirs.stop]
+            if len(sizes) == len(others) == 1:
+                reads.extend(box)
+                continue
+            read = box_around_run(run_of_box(box, sizes), others)
+            again = box_around_run(run_of_box(read, others), sizes)
+            if again != box:
+                bounds[mine.start : mine.stop] = again
+                axis = next(i for i, (a, b) in enumerate(zip(again, box, strict=True), mine.start) if a != b)
+                reason = f"it is no box of the input's {others}"
+                return WidenedRegion(Region(tuple(bounds)), axis, reason)
+            reads.extend(read)
+        return RestrictedOperator(Reshape(out.shape), (Region(tuple(reads)),))
+
 
 @dataclass(frozen=True, slots=True)
 class Transpose(Operator):
     """Inputs: x. Axis i of the output is axis perm[i] of x."""
 
     grain: ClassVar[Grain] = Grain.ELEMENT
+    moves: ClassVar[bool] = True
     perm: tuple[int, ...]
 
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
@@ -53,6 +92,8 @@ class Concat(Operator):
     """Inputs: any number, with equal shapes except along `axis`."""
 
     grain: ClassVar[Grain] = Grain.PIXEL
+    moves: ClassVar[bool] = True
+    may_be_view: ClassVar[bool] = True
     axis: int
 
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
@@ -72,12 +113,22 @@ class Concat(Operator):
             begin += shape[axis]
         return tuple(regions)
 
+    def reordered(self, perm: Perm, shapes: Sequence[Shape]) -> tuple[Any, Perm]:
+        return Concat(perm[self.axis % len(perm)]), perm
+
+    def restrict(self, out: Region, shapes: Sequence[Shape]) -> Answer:
+        """A concat of the inputs that the region reads; the others are dropped."""
+        reads = [None if region.is_empty else region for region in self.needs(out, shapes)]
+        return RestrictedOperator(self, tuple(reads))
+
 
 @dataclass(frozen=True, slots=True)
 class Slice(Operator):
     """Inputs: x. For each axis: first index, size of the output, step (may be negative). A split is several slices."""
 
     grain: ClassVar[Grain] = Grain.ELEMENT
+    moves: ClassVar[bool] = True
+    may_be_view: ClassVar[bool] = True
     starts: tuple[int, ...]
     sizes: tuple[int, ...]
     steps: tuple[int, ...]
@@ -95,6 +146,16 @@ class Slice(Operator):
             ends = (start + a * step, start + (b - 1) * step)
             bounds.append((min(ends), max(ends) + 1) if b > a else (0, 0))
         return (Region(tuple(bounds)),)
+
+    def reordered(self, perm: Perm, shapes: Sequence[Shape]) -> tuple[Any, Perm]:
+        held = inverse(perm)
+        return Slice(pick(self.starts, held), pick(self.sizes, held), pick(self.steps, held)), perm
+
+    def restrict(self, out: Region, shapes: Sequence[Shape]) -> Answer:
+        """A slice of the range that is read, which begins at the first or the last element of the region."""
+        (read,) = self.needs(out, shapes)
+        starts = tuple(0 if step > 0 else size - 1 for step, size in zip(self.steps, read.shape, strict=True))
+        return RestrictedOperator(Slice(starts, out.shape, self.steps), (read,))
 
 
 class PadMode(Enum):
@@ -126,12 +187,27 @@ class Pad(Operator):
             return (Region(tuple((0, s) if p else m for p, s, m in zip(padded, shapes[0], moved.bounds, strict=True))),)
         return (out.moved([-a for a in self.before]).clipped(shapes[0]),)
 
+    def reordered(self, perm: Perm, shapes: Sequence[Shape]) -> tuple[Any, Perm]:
+        held = inverse(perm)
+        return replace(self, before=pick(self.before, held), after=pick(self.after, held)), perm
+
+    def restrict(self, out: Region, shapes: Sequence[Shape]) -> Answer:
+        """Pads what is read. Mirrored pads are tried, and compared with the whole."""
+        axes = [_padded_axis(self, axis, bound, shapes[0][axis]) for axis, bound in enumerate(out.bounds)]
+        made = replace(self, before=tuple(before for _, before, _, _ in axes), after=tuple(a for _, _, a, _ in axes))
+        keep = Region(tuple(kept for *_, kept in axes))
+        read = Region(tuple(read for read, *_ in axes))
+        return RestrictedOperator(
+            made, (read,), None if keep == Region.whole(made.output_shape([read.shape])) else keep
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Expand(Operator):
     """Inputs: x, repeated along axes of size 1 until it has `shape`."""
 
     grain: ClassVar[Grain] = Grain.ELEMENT
+    moves: ClassVar[bool] = True
     shape: Shape
 
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
@@ -141,22 +217,51 @@ class Expand(Operator):
     def needs(self, out: Region, shapes: Sequence[Shape]) -> tuple[Region, ...]:
         return (broadcast_needs(out, shapes[0]),)
 
+    def reordered(self, perm: Perm, shapes: Sequence[Shape]) -> tuple[Any, Perm] | None:
+        if len(self.shape) > len(perm):
+            return None
+        padded = (1,) * (len(perm) - len(self.shape)) + self.shape
+        return Expand(pick(padded, inverse(perm))), perm
+
+    def restrict(self, out: Region, shapes: Sequence[Shape]) -> Answer:
+        return RestrictedOperator(Expand(out.shape), self.needs(out, shapes))
+
 
 @dataclass(frozen=True, slots=True)
 class Tile(Operator):
     """Inputs: x, repeated `repeats` times along each axis."""
 
+    moves: ClassVar[bool] = True
     repeats: tuple[int, ...]
 
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
         require_positive("repeats", self.repeats)
         return tuple(size * n for size, n in zip(shapes[0], self.repeats, strict=True))
 
+    def reordered(self, perm: Perm, shapes: Sequence[Shape]) -> tuple[Any, Perm]:
+        return Tile(pick(self.repeats, inverse(perm))), perm
+
+    def restrict(self, out: Region, shapes: Sequence[Shape]) -> Answer:
+        """A range within one copy, or whole copies; other ranges are split at copy boundaries."""
+        reads, repeats = [], []
+        for axis, ((start, stop), size) in enumerate(zip(out.bounds, shapes[0], strict=True)):
+            first, last = start // size, (stop - 1) // size
+            if first == last:
+                reads.append((start - first * size, stop - first * size))
+                repeats.append(1)
+            elif start % size == 0 and stop % size == 0:
+                reads.append((0, size))
+                repeats.append((stop - start) // size)
+            else:
+                return split(out, axis, [-(-start // size) * size, stop // size * size])
+        return RestrictedOperator(Tile(tuple(repeats)), (Region(tuple(reads)),))
+
 
 @dataclass(frozen=True, slots=True)
 class SpaceToDepth(Operator):
     """Inputs: x (N, H, W, C). Blocks of pixels become channels, ordered (row, column, channel)."""
 
+    moves: ClassVar[bool] = True
     block: int
 
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
@@ -170,12 +275,30 @@ class SpaceToDepth(Operator):
         k = self.block
         return (Region((n, (rows[0] * k, rows[1] * k), (cols[0] * k, cols[1] * k), (0, shapes[0][3]))),)
 
+    def restrict(self, out: Region, shapes: Sequence[Shape]) -> Answer:
+        """All channels, or those of one position in the block, which is a strided slice."""
+        n, rows, cols, channels = out.bounds
+        k, depth = self.block, shapes[0][3]
+        if channels == (0, k * k * depth):
+            return RestrictedOperator(self, self.needs(out, shapes))
+        cut = split(out, 3, [place * depth for place in range(k * k)])
+        if len(cut.regions) > 1:
+            return cut
+        place, first = divmod(channels[0], depth)
+        spatial = [
+            (start * k + shift, (stop - 1) * k + shift + 1)
+            for (start, stop), shift in zip((rows, cols), divmod(place, k), strict=True)
+        ]
+        read = Region((n, spatial[0], spatial[1], (first, first + channels[1] - channels[0])))
+        return RestrictedOperator(Slice((0, 0, 0, 0), out.shape, (1, k, k, 1)), (read,))
+
 
 @dataclass(frozen=True, slots=True)
 class DepthToSpace(Operator):
     """Inputs: x (N, H, W, C). Channels become blocks of pixels; channels ordered (row, column, channel), or
     (channel, row, column) with `channel_major` (ONNX's CRD, PixelShuffle)."""
 
+    moves: ClassVar[bool] = True
     block: int
     channel_major: bool = False
 
@@ -191,11 +314,26 @@ class DepthToSpace(Operator):
         spatial = [(a // k, -(-b // k)) for a, b in (rows, cols)]
         return (Region((n, spatial[0], spatial[1], (0, shapes[0][3]))),)
 
+    def restrict(self, out: Region, shapes: Sequence[Shape]) -> Answer:
+        """Computes whole blocks, and keeps the region."""
+        n, rows, cols, channels = out.bounds
+        k, depth = self.block, shapes[0][3]
+        if channels != (0, depth // k**2) and not self.channel_major:
+            reason = "the channels of each block lie apart in the input"
+            return WidenedRegion(out.with_axis(3, (0, depth // k**2)), 3, reason)
+        spatial = [(start // k, -(-stop // k)) for start, stop in (rows, cols)]
+        read = Region((n, spatial[0], spatial[1], (channels[0] * k * k, channels[1] * k * k)))
+        made = Region((n, *((a * k, b * k) for a, b in spatial), channels))
+        return RestrictedOperator(
+            self, (read,), None if made == out else out.moved([-start for start, _ in made.bounds])
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Gather(Operator):
     """Inputs: data, indices. Indices replace `axis` (an embedding is axis 0); negative ones count from the end."""
 
+    moves: ClassVar[bool] = True
     axis: int = 0
 
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
@@ -210,11 +348,15 @@ class Gather(Operator):
         after = out.bounds[axis + len(indices) :]
         return (Region((*before, (0, data[axis]), *after)), Region(picked))
 
+    def reordered(self, perm: Perm, shapes: Sequence[Shape]) -> tuple[Any, Perm] | None:
+        return (Gather(perm[self.axis % len(perm)]), perm) if len(shapes[1]) == 1 else None
+
 
 @dataclass(frozen=True, slots=True)
 class GatherElements(Operator):
     """Inputs: data, indices, of equal rank. Each output is data at its own position, with the index along `axis`."""
 
+    moves: ClassVar[bool] = True
     axis: int = 0
 
     def output_shape(self, shapes: Sequence[Shape]) -> Shape:
@@ -230,80 +372,54 @@ class GatherElements(Operator):
         axis = normal_axis(self.axis, len(shapes[0]))
         return (out.with_axis(axis, (0, shapes[0][axis])), out)
 
-
-class ResizeMode(Enum):
-    NEAREST = "nearest"
-    LINEAR = "linear"
+    def reordered(self, perm: Perm, shapes: Sequence[Shape]) -> tuple[Any, Perm]:
+        return replace(self, axis=perm[self.axis % len(perm)]), perm
 
 
-class Coordinates(Enum):
-    """The mapping of an output index to a position in the input."""
-
-    HALF_PIXEL = "half_pixel"
-    PYTORCH_HALF_PIXEL = "pytorch_half_pixel"
-    ASYMMETRIC = "asymmetric"
-    ALIGN_CORNERS = "align_corners"
-
-
-class NearestMode(Enum):
-    """The neighbour that a nearest resize takes."""
-
-    FLOOR = "floor"
-    CEIL = "ceil"
-    HALF_DOWN = "round_prefer_floor"
-    HALF_UP = "round_prefer_ceil"
+def mirrored(mode: PadMode, index: Array, size: int, before: int, after: int) -> Array:
+    """Which element of an axis each output index shows. Negative pads crop first."""
+    low, size = max(0, -before), size + min(0, before) + min(0, after)
+    index = index - max(0, before)
+    match mode:
+        case PadMode.EDGE:
+            index = np.clip(index, 0, size - 1)
+        case PadMode.REFLECT:
+            period = max(1, 2 * (size - 1))
+            index = np.minimum(index % period, period - index % period) if size > 1 else index * 0
+        case _:
+            index = np.minimum(index % (2 * size), 2 * size - 1 - index % (2 * size))
+    return index + low
 
 
-MOST_RESIZED = 1 << 22  # rows or columns of a resized image: kernels compute the origin of each
+def _padded_axis(op: Pad, axis: int, out: Interval, size: int) -> tuple[Interval, int, int, Interval]:
+    """The range read along an axis, the pads before and after it, and the range kept of the result."""
+    before, after = op.before[axis], op.after[axis]
+    if out == (0, size + before + after):
+        return (0, size), before, after, out
+    start, stop = out[0] - before, out[1] - before
+    if op.mode is PadMode.CONSTANT:
+        low, high = inside((start, stop), size)
+        return (low, high), low - start, stop - high, (0, stop - start)
+    wanted = mirrored(op.mode, np.arange(*out), size, before, after)
+    low, high = int(wanted.min()), int(wanted.max()) + 1
+    for read in ((low, high), (min(low, max(start, 0)), max(high, min(stop, size)))):
+        pads = max(0, read[0] - start), max(0, stop - read[1])
+        first = start - read[0] + pads[0]
+        kept = (first, first + stop - start)
+        made = mirrored(op.mode, np.arange(*kept), read[1] - read[0], *pads)
+        if kept[1] <= read[1] - read[0] + sum(pads) and np.array_equal(made + read[0], wanted):
+            return read, *pads, kept
+    return (0, size), before, after, out
 
 
-@dataclass(frozen=True, slots=True)
-class Resize(Operator):
-    """Inputs: x (N, H, W, C), scaled to `size` rows and columns; scale = output / input unless the file gives one."""
-
-    grain: ClassVar[Grain] = Grain.PIXEL
-    size: tuple[int, int]
-    mode: ResizeMode = ResizeMode.NEAREST
-    coordinates: Coordinates = Coordinates.HALF_PIXEL
-    rounding: NearestMode = NearestMode.HALF_DOWN
-    scale: tuple[float, float] | None = None
-    slack: float = 1e-4  # how far a kernel's arithmetic may move a position, in input pixels
-    # Positions are index * (input / output), as in TFLite; ONNX divides by output / input.
-    by_product: bool = False
-
-    def output_shape(self, shapes: Sequence[Shape]) -> Shape:
-        require(len(shapes[0]) == 4, f"expected an image of rank 4 (NHWC), got shape {shapes[0]}")
-        require_positive("size and scale", (*self.size, *(self.scale or ())))
-        longest = max(*self.size, *shapes[0][1:3])
-        require(longest <= MOST_RESIZED, f"{longest} rows or columns, more than the {MOST_RESIZED} that are handled")
-        return (shapes[0][0], *self.size, shapes[0][3])
-
-    def place(self, axis: int, index: int, extent: int) -> float:
-        """The position of output `index` along rows (0) or columns (1) in an input of this extent."""
-        size = self.size[axis]
-        ratio = self.scale[axis] if self.scale else size / extent
-        match self.coordinates:
-            case Coordinates.ASYMMETRIC:
-                return index / ratio
-            case Coordinates.ALIGN_CORNERS:
-                return index * (extent - 1) / (size - 1) if size > 1 else 0.0
-            case Coordinates.PYTORCH_HALF_PIXEL if size == 1:
-                return 0.0
-            case _:
-                return (index + 0.5) / ratio - 0.5
-
-    def needs(self, out: Region, shapes: Sequence[Shape]) -> tuple[Region, ...]:
-        """One neighbour on either side of each position: enough for every mode and rounding."""
-        x = shapes[0]
-        spatial = []
-        for axis in range(2):
-            start, stop = out.bounds[1 + axis]
-            if stop <= start:
-                spatial.append((0, 0))
-                continue
-            extent = x[1 + axis]
-            slack = max(self.slack, extent * 4e-7)  # float32 positions in a large image are less exact
-            first = min(max(floor(self.place(axis, start, extent) - slack), 0), extent - 1)
-            last = min(max(floor(self.place(axis, stop - 1, extent) + slack) + 1, 0), extent - 1)
-            spatial.append((first, last + 1))
-        return (Region((out.bounds[0], spatial[0], spatial[1], out.bounds[3])),)
+def _groups(mine: Shape, theirs: Shape) -> list[tuple[range, range]]:
+    """The shortest runs of axes of two shapes with equal numbers of elements."""
+    groups, i, j = [], 0, 0
+    while i < len(mine) or j < len(theirs):
+        a, b = i + 1, j + 1
+        while a <= len(mine) and b <= len(theirs) and (left := prod(mine[i:a])) != (right := prod(theirs[j:b])):
+            a, b = (a + 1, b) if left < right else (a, b + 1)
+        a, b = min(a, len(mine)), min(b, len(theirs))
+        groups.append((range(i, a), range(j, b)))
+        i, j = a, b
+    return groups

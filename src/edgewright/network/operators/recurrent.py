@@ -8,7 +8,7 @@ from enum import Enum
 from typing import ClassVar
 
 from ..region import Region, Shape
-from .base import Grain, Operator, require
+from .base import Answer, Grain, Operator, RestrictedOperator, WidenedRegion, require
 
 GATES = 4  # input, forget, candidate, output
 
@@ -38,3 +38,10 @@ class LstmStep(Operator):
         size, (first, last) = shapes[1][-1], out.bounds[-1]
         ends = (first, 2 * size + last) if self.part is LstmPart.CELL else (3 * size + first, 3 * size + last)
         return (Region((*out.bounds[:-1], ends)), out)
+
+    def restrict(self, out: Region, shapes: Sequence[Shape]) -> Answer:
+        reason = "the gates of each element lie far from each other"
+        answer = self._restrict_lines(out, shapes, len(out.bounds) - 1, reason)
+        if isinstance(answer, WidenedRegion):
+            return answer
+        return RestrictedOperator(self, (out.with_axis(-1, (0, shapes[0][-1])), out))

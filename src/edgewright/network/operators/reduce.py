@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any, ClassVar
 
-from ..region import Region, Shape
-from .base import Operator, normal_axis, require
+from ..region import Perm, Region, Shape
+from .base import Answer, Operator, RestrictedOperator, normal_axis, require
 
 
 class ReduceKind(Enum):
@@ -46,6 +47,15 @@ class _AlongAxes(Operator):
             bounds = [(0, size) if i in reduced else next(kept) for i, size in enumerate(x)]
         return (Region(tuple(bounds)),)
 
+    def reordered(self, perm: Perm, shapes: Sequence[Shape]) -> tuple[Any, Perm]:
+        gone = self._reduced(len(perm))
+        turned = replace(self, axes=tuple(sorted(perm[axis] for axis in gone)))
+        if self.keep:
+            return turned, perm
+        left = [perm[axis] for axis in range(len(perm)) if axis not in gone]
+        order = sorted(left)
+        return turned, tuple(order.index(axis) for axis in left)
+
 
 @dataclass(frozen=True, slots=True)
 class Reduce(_AlongAxes):
@@ -58,6 +68,7 @@ class Reduce(_AlongAxes):
 class ArgMax(_AlongAxes):
     """Inputs: x; one axis. `last`: the last of equal ones; `least`: arg-min."""
 
+    order_only: ClassVar[bool] = True
     last: bool = False
     least: bool = False
 
@@ -67,6 +78,7 @@ class TopK(Operator):
     """Inputs: x. Indices of the `count` largest elements along `axis`, the largest first; of equal ones the first comes
     first. `least`: of the smallest."""
 
+    order_only: ClassVar[bool] = True
     axis: int
     count: int
     least: bool = False
@@ -79,6 +91,16 @@ class TopK(Operator):
     def needs(self, out: Region, shapes: Sequence[Shape]) -> tuple[Region, ...]:
         axis = normal_axis(self.axis, len(shapes[0]))
         return (out.with_axis(axis, (0, shapes[0][axis])),)
+
+    def reordered(self, perm: Perm, shapes: Sequence[Shape]) -> tuple[Any, Perm]:
+        return replace(self, axis=perm[self.axis % len(perm)]), perm
+
+    def restrict(self, out: Region, shapes: Sequence[Shape]) -> Answer:
+        """Finds the top elements up to the last one of the region, and keeps those of the region."""
+        axis = normal_axis(self.axis, len(shapes[0]))
+        start, stop = out.bounds[axis]
+        kept = Region.whole(out.shape).with_axis(axis, (start, stop)) if start else None
+        return RestrictedOperator(replace(self, count=stop), self.needs(out, shapes), kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,3 +120,6 @@ class NonMaxSuppression(Operator):
         require(boxes == (*scores, 4) and len(scores) == 1, f"boxes {boxes} and scores {scores} do not fit")
         require(self.count >= 1, f"{self.count} boxes are asked for")
         return (self.count,)
+
+    def restrict(self, out: Region, shapes: Sequence[Shape]) -> Answer:
+        return self._restrict_lines(out, shapes, 0, "each box depends on all better ones")

@@ -7,12 +7,12 @@ byte equals that of the whole layer. Real numbers need no such operators: a laye
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ..region import Region, Shape
 from ..tensor import DType
-from .base import Grain, Operator, require
+from .base import Answer, Grain, Operator, RestrictedOperator, require
 from .linear import Dense
 from .reduce import Reduce
 from .window import AvgPool2d, Conv2d
@@ -38,6 +38,12 @@ class PartialSum(Operator):
 
     def macs(self, out: Region, shapes: Sequence[Shape]) -> int:
         return self.product.macs(out, shapes)
+
+    def restrict(self, out: Region, shapes: Sequence[Shape]) -> Answer:
+        answer = self.product.restrict(out, shapes)
+        if not isinstance(answer, RestrictedOperator):
+            return answer
+        return replace(answer, op=replace(self, product=answer.op))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,15 @@ class FinishSums(Operator):
     def needs(self, out: Region, shapes: Sequence[Shape]) -> tuple[Region, ...]:
         bias = (Region(out.bounds[-1:]),) if self.biased else ()
         return (*(out for _ in self._sums(shapes)), *bias)
+
+    def restrict(self, out: Region, shapes: Sequence[Shape]) -> Answer:
+        """Uses the scales and weights of the region's channels."""
+        made, (start, stop) = self, out.bounds[-1] if out.bounds else (0, 1)
+        if len(self.weight_scales) > 1:
+            made = replace(made, weight_scales=self.weight_scales[start:stop])
+        if len(self.shapes) > 1:
+            made = replace(made, shapes=(self.shapes[0], (stop - start, *self.shapes[1][1:])))
+        return RestrictedOperator(made, self.needs(out, shapes))
 
     def _sums(self, shapes: Sequence[Shape]) -> Sequence[Shape]:
         return shapes[:-1] if self.biased else shapes

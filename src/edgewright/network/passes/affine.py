@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -128,9 +129,6 @@ def _into_norm(draft: Draft, first: Affine, before: Layer, layer: Layer, then: A
     draft.absorb(before, layer, ops.BatchNorm(activation), inputs)
 
 
-HOSTS = (ops.AvgPool2d, ops.BatchNorm, ops.Binary, ops.Conv2d, ops.ConvTranspose2d, ops.Dense, ops.MaxPool2d)
-
-
 def fuse_activations(network: Network) -> Network:
     """Merges an activation into the layer before, if that layer has no other reader and no activation yet.
 
@@ -140,12 +138,13 @@ def fuse_activations(network: Network) -> Network:
     draft = Draft(network)
     for layer in draft.walk():
         before = draft.producer(layer.inputs[0])
-        if before is None or not isinstance(layer.op, ops.ACTIVATIONS) or not isinstance(before.op, HOSTS):
+        if before is None or not isinstance(layer.op, ops.ACTIVATIONS) or not draft.is_private(before.output):
             continue
-        if before.op.activation is not None or not draft.is_private(before.output):
+        host: Any = before.op
+        if not hasattr(host, "activation") or host.activation is not None:
             continue
         x, y = draft.tensors[before.output], draft.tensors[layer.output]
         is_real = x.dtype.is_float and y.dtype.is_float
         if is_real or (isinstance(layer.op, ops.Clamp) and is_same_storage(x, y)):
-            draft.absorb(before, layer, replace(before.op, activation=layer.op))
+            draft.absorb(before, layer, replace(host, activation=layer.op))
     return draft.finish()

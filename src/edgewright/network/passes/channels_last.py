@@ -11,18 +11,14 @@ from dataclasses import replace
 
 from ..network import Arithmetic, Layer, Network, Origin
 from ..operators import Concat, MatMul, Op, Reshape, Transpose
-from ..region import Shape
+from ..region import Perm, Shape, inverse, pick
 from ..tensor import Tensor
 from .draft import Draft
 from .identities import moves_only_ones
 from .reorder import (
-    POINTWISE,
-    Perm,
     channels_last,
     compose,
     identity,
-    inverse,
-    pick,
     reordered,
     reshape_held,
     reshape_towards,
@@ -62,12 +58,12 @@ class _Reorder:
 
     def _origins(self) -> dict[str, Origin]:
         """The file's tensors that still exist, in the order in which they are held."""
-        found: dict[str, Origin] = {}
+        origins: dict[str, Origin] = {}
         for name, (source, perm) in self.held.items():
             origin = self.network.origins.get(name)
             if origin is not None:
-                found.setdefault(source, replace(origin, axes=compose(origin.axes, inverse(perm))))
-        return found
+                origins.setdefault(source, replace(origin, axes=compose(origin.axes, inverse(perm))))
+        return origins
 
     # Inputs and outputs
 
@@ -141,14 +137,14 @@ class _Reorder:
         op, out = turned
         held = inverse(perm)
         # Operands after the first share its axes only if the operator broadcasts or joins them.
-        along = len(layer.inputs) if isinstance(op, (*POINTWISE, Concat)) else 1
+        along = len(layer.inputs) if op.pointwise or isinstance(op, Concat) else 1
         inputs = [self._ordered(name, held) if i < along else self._plain(name) for i, name in enumerate(layer.inputs)]
         self._emit(layer, op, inputs, out)
 
     def _best_order(self, layer: Layer) -> Perm:
         """The order of the largest operand; of equals, one that differs from the file's."""
         rank = len(self.network.tensors[layer.inputs[0]].shape)
-        if isinstance(layer.op, POINTWISE):
+        if layer.op.pointwise:
             rank = len(self.network.tensors[layer.output].shape)
         best, size = identity(rank), -1
         for name in layer.inputs:

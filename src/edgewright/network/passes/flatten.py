@@ -6,11 +6,8 @@ from dataclasses import replace
 
 from .. import operators as ops
 from ..network import Layer, Network, Origin
+from ..region import Perm, inverse, pick
 from .draft import Draft
-from .reorder import Perm, inverse, pick
-
-# Layers allowed between the flattening and the dense layer: the same function of each element.
-POINTWISE = (*ops.ACTIVATIONS, ops.Cast, ops.Dequantize, ops.Quantize)
 
 
 def fold_flatten(network: Network) -> Network:
@@ -43,7 +40,7 @@ def _dense_readers(draft: Draft, tensor: str) -> tuple[set[str], list[Layer]]:
     """The dense layers that read the tensor, after the tensors that lead to them; none if there are other readers."""
     nothing: tuple[set[str], list[Layer]] = (set(), [])
     between: set[str] = set()
-    found: list[Layer] = []
+    dense: list[Layer] = []
     stack = [tensor]
     while stack:
         name = stack.pop()
@@ -52,15 +49,15 @@ def _dense_readers(draft: Draft, tensor: str) -> tuple[set[str], list[Layer]]:
             return nothing
         for reader in draft.readers(name):
             if isinstance(reader.op, ops.Dense) and name not in reader.inputs[1:]:
-                found.append(reader)
-            elif isinstance(reader.op, POINTWISE):
+                dense.append(reader)
+            elif isinstance(reader.op, ops.Elementwise) and reader.op.operands == 1:
                 quant = draft.tensors[reader.output].quant
                 if quant is not None and quant.is_per_channel:
                     return nothing
                 stack.append(reader.output)
             else:
                 return nothing
-    return between, found
+    return between, dense
 
 
 def _weights(draft: Draft, dense: Layer) -> str | None:

@@ -22,11 +22,6 @@ COMPUTING = (
     ops.LogSoftmax, ops.MatMul, ops.PRelu, ops.Reduce, ops.Resize, ops.Softmax,
 )  # fmt: skip
 CLAMPING = (*LINEAR, ops.AvgPool2d, ops.Binary)  # those that can absorb a Clamp
-# Layers that only move or compare elements, and so commute with Dequantize.
-MOVING = (
-    ops.Concat, ops.DepthToSpace, ops.Expand, ops.Gather, ops.GatherElements, ops.MaxPool2d, ops.Pad,
-    ops.Reshape, ops.Resize, ops.Slice, ops.SpaceToDepth, ops.Tile, ops.Transpose,
-)  # fmt: skip
 
 
 def quantise_layers(network: Network) -> Network:
@@ -38,9 +33,9 @@ def quantise_layers(network: Network) -> Network:
         return network
     draft = Draft(network)
     for layer in draft.walk():
-        if isinstance(layer.op, MOVING):
+        if _moves_exactly(layer.op):
             _move_below(draft, layer)
-        elif isinstance(layer.op, ops.ArgMax | ops.TopK) and (stored := _stored(draft, layer.inputs[0])) is not None:
+        elif layer.op.order_only and (stored := _stored(draft, layer.inputs[0])) is not None:
             draft.rewire(layer, layer.inputs[0], stored.name)
         elif isinstance(layer.op, ops.Quantize):
             _fuse(draft, layer)
@@ -59,12 +54,12 @@ def _stored(draft: Draft, tensor: str) -> Tensor | None:
 def _move_below(draft: Draft, layer: Layer) -> None:
     """Swaps Dequantize with a following move, so that stored elements are moved."""
     count = 1 if isinstance(layer.op, ops.Gather | ops.GatherElements) else len(layer.inputs)
-    found = [_stored(draft, name) for name in layer.inputs[:count]]
-    stored = [tensor for tensor in found if tensor is not None]
+    tensors = [_stored(draft, name) for name in layer.inputs[:count]]
+    stored = [tensor for tensor in tensors if tensor is not None]
     if len(stored) != count or stored[0].quant is None or stored[0].quant.is_per_channel:
         return
     first = stored[0]
-    if any(t.quant != first.quant or t.dtype is not first.dtype for t in stored) or not _moves_exactly(layer.op):
+    if any(t.quant != first.quant or t.dtype is not first.dtype for t in stored):
         return
     inputs = (*(tensor.name for tensor in stored), *layer.inputs[count:])
     like = replace(draft.tensors[layer.output], dtype=first.dtype, quant=first.quant)
@@ -75,6 +70,7 @@ def _move_below(draft: Draft, layer: Layer) -> None:
 
 
 def _moves_exactly(op: ops.Op) -> bool:
+    """Whether the layer commutes with Dequantize."""
     match op:
         case ops.Pad(mode=mode, value=value):
             return value == 0 or mode is not ops.PadMode.CONSTANT
@@ -82,7 +78,7 @@ def _moves_exactly(op: ops.Op) -> bool:
             return mode is ops.ResizeMode.NEAREST
         case ops.MaxPool2d(activation=activation):
             return activation is None
-    return True
+    return op.moves
 
 
 def _fuse(draft: Draft, pack: Layer) -> None:
@@ -115,8 +111,8 @@ def _stored_inputs(draft: Draft, layer: Layer) -> tuple[str, ...] | None:
     if not isinstance(getattr(layer.op, "activation", None), ops.Clamp | None):
         return None
     count = 2 if isinstance(layer.op, LINEAR) else len(layer.inputs)
-    found = [_stored(draft, name) for name in layer.inputs[:count]]
-    stored = [tensor for tensor in found if tensor is not None and tensor.quant is not None]
+    tensors = [_stored(draft, name) for name in layer.inputs[:count]]
+    stored = [tensor for tensor in tensors if tensor is not None and tensor.quant is not None]
     if len(stored) != count:
         return None
     names = tuple(tensor.name for tensor in stored)

@@ -7,9 +7,8 @@ from math import isclose, prod, sqrt
 
 from .. import operators as ops
 from ..network import Layer, Network
-from ..region import Shape
+from ..region import Perm, Shape
 from .draft import Draft
-from .reorder import Perm
 
 
 def recognise_activations(network: Network) -> Network:
@@ -22,8 +21,8 @@ def recognise_activations(network: Network) -> Network:
     for layer in draft.walk():
         if not isinstance(layer.op, ops.Binary) or layer.op.activation or not draft.is_float(layer.output):
             continue
-        if (found := _recognised(draft, layer)) is not None:
-            op, x = found
+        if (recognised := _recognised(draft, layer)) is not None:
+            op, x = recognised
             draft.put(replace(layer, op=op, inputs=(x,)))
     return draft.finish()
 
@@ -165,9 +164,9 @@ def recognise_shuffles(network: Network) -> Network:
         x, y = draft.tensors[split.inputs[0]].shape, draft.tensors[layer.output].shape
         if len(x) != 4 or len(y) != 4:
             continue
-        found = _shuffle(x, y, split.op.shape, turn.op.perm)
-        if found is not None:
-            draft.put(replace(layer, op=found, inputs=split.inputs))
+        shuffle = _shuffle(x, y, split.op.shape, turn.op.perm)
+        if shuffle is not None:
+            draft.put(replace(layer, op=shuffle, inputs=split.inputs))
     return draft.finish()
 
 

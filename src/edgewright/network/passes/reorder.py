@@ -1,44 +1,20 @@
-"""How an operator changes when its operands' axes are reordered. `channels_last` decides on the order.
-
-A tensor t held as h is t = h.transpose(perm): axis i of t is axis perm[i] of h.
-"""
+"""How an operator changes when its operands' axes are reordered. `channels_last` decides on the order."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TypeVar
 
 from .. import operators as ops
-from ..region import Shape
-
-Perm = tuple[int, ...]
-T = TypeVar("T")
-
-POINTWISE = (
-    *ops.ACTIVATIONS, ops.Binary, ops.Cast, ops.Compare, ops.Dequantize, ops.PRelu, ops.Quantize, ops.Select,
-)  # fmt: skip
+from ..region import Perm, Shape, inverse
 
 
 def identity(rank: int) -> Perm:
     return tuple(range(rank))
 
 
-def inverse(perm: Perm) -> Perm:
-    """The transposition that undoes it."""
-    back = [0] * len(perm)
-    for i, axis in enumerate(perm):
-        back[axis] = i
-    return tuple(back)
-
-
 def compose(first: Perm, second: Perm) -> Perm:
     """One transposition for two: x.transpose(first).transpose(second)."""
     return tuple(first[i] for i in second)
-
-
-def pick(values: Sequence[T], perm: Perm) -> tuple[T, ...]:
-    return tuple(values[i] for i in perm)
 
 
 def channels_last(rank: int) -> Perm:
@@ -52,40 +28,12 @@ def reordered(op: ops.Op, perm: Perm, shapes: Sequence[Shape], exact: bool) -> t
     `exact`: rounding must not change. LiteRT sums stored values along several axes in its own way, and normalises along
     the last axis only.
     """
-    rank, held = len(perm), inverse(perm)
-    match op:
-        case _ if isinstance(op, POINTWISE):
-            return op, perm
-        case ops.Concat(axis):
-            return ops.Concat(perm[axis % rank]), perm
-        case ops.Slice(starts, sizes, steps):
-            return ops.Slice(pick(starts, held), pick(sizes, held), pick(steps, held)), perm
-        case ops.Pad():
-            return replace(op, before=pick(op.before, held), after=pick(op.after, held)), perm
-        case ops.Tile(repeats):
-            return ops.Tile(pick(repeats, held)), perm
-        case ops.Expand(shape) if len(shape) <= rank:
-            padded = (1,) * (rank - len(shape)) + shape
-            return ops.Expand(pick(padded, held)), perm
-        case ops.Gather(axis) if len(shapes[1]) == 1:
-            return ops.Gather(perm[axis % rank]), perm
-        case ops.GatherElements() | ops.TopK():
-            return replace(op, axis=perm[op.axis % rank]), perm
-        case ops.Reduce(axes=axes) if exact and len(axes) != 1:
-            return None
-        case ops.ArgMax() | ops.Softmax() | ops.LogSoftmax() | ops.L2Normalize() if exact:
-            return None
-        case ops.Softmax() | ops.LogSoftmax() | ops.L2Normalize():
-            return replace(op, axis=perm[op.axis % rank]), perm
-        case ops.Reduce() | ops.ArgMax():
-            gone = {axis % rank for axis in op.axes}
-            turned = replace(op, axes=tuple(sorted(perm[axis] for axis in gone)))
-            if op.keep:
-                return turned, perm
-            left = [perm[axis] for axis in range(rank) if axis not in gone]
-            order = sorted(left)
-            return turned, tuple(order.index(axis) for axis in left)
-    return None
+    if exact and (
+        isinstance(op, ops.ArgMax | ops.Softmax | ops.LogSoftmax | ops.L2Normalize)
+        or (isinstance(op, ops.Reduce) and len(op.axes) != 1)
+    ):
+        return None
+    return op.reordered(perm, shapes)
 
 
 Groups = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]

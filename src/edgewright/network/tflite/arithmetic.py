@@ -225,8 +225,8 @@ def reduce_bool(layer: LayerImport, kind: ops.ReduceKind) -> None:
     axes = layer.axes(1)
     keep = bool(layer.options(tflite.ReducerOptions).KeepDims())
     number = layer.inner(ops.Cast(DType.INT32), [layer.input()], "number", DType.INT32)
-    found = layer.inner(ops.Reduce(axes, keep, kind), [number], "found", DType.INT32)
-    layer.emit(ops.Cast(DType.BOOL), [found])
+    reduced = layer.inner(ops.Reduce(axes, keep, kind), [number], "found", DType.INT32)
+    layer.emit(ops.Cast(DType.BOOL), [reduced])
 
 
 def leaky_relu(layer: LayerImport) -> None:

@@ -104,16 +104,16 @@ def _emit_product(
     lead = len(shape) - 1 if isinstance(op, ops.Dense) else 1
     key = (x, lead, stored.asymmetric)
     if key not in state.dynamic:
-        found = layer.inner(ops.DynamicRange(lead, stored.asymmetric), [x], "range", DType.FLOAT32)
-        small = layer.inner(ops.DynamicQuantize(stored.asymmetric), [x, found], "stored", DType.INT8)
-        state.dynamic[key] = (small, found)
-    small, found = state.dynamic[key]
+        span = layer.inner(ops.DynamicRange(lead, stored.asymmetric), [x], "range", DType.FLOAT32)
+        small = layer.inner(ops.DynamicQuantize(stored.asymmetric), [x, span], "stored", DType.INT8)
+        state.dynamic[key] = (small, span)
+    small, span = state.dynamic[key]
     w, *bias = weights.names
     channels = state.builder.shape(w)[0]
     scales = np.broadcast_to(np.array(weights.scales, np.float32), (channels,))
     scale = layer.constant("scale", np.ascontiguousarray(scales))
     added = bias[0] if bias else layer.constant("bias", np.zeros(channels, np.float32))
-    layer.emit(ops.DynamicProduct(op, stored.asymmetric, stored.in_turn), [small, w, scale, added, found])
+    layer.emit(ops.DynamicProduct(op, stored.asymmetric, stored.in_turn), [small, w, scale, added, span])
 
 
 def space_to_batch(layer: LayerImport) -> None:

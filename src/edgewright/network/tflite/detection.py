@@ -78,11 +78,11 @@ class _Kept:
 
     def __init__(self, layer: LayerImport, boxes: str, scores: str, count: int, limits: tuple[float, float]) -> None:
         self.layer = layer
-        found = layer.inner(ops.NonMaxSuppression(count, *limits), [boxes, scores], "kept", WHOLE)
+        kept = layer.inner(ops.NonMaxSuppression(count, *limits), [boxes, scores], "kept", WHOLE)
         zero = layer.constant("first", np.zeros((), np.int32))
         at_least = ops.Compare(ops.CompareKind.GREATER_EQUAL)
-        self.are_there = layer.inner(at_least, [found, zero], "are_there", DType.BOOL)
-        self.places = layer.inner(_MAX, [found, zero], "places", WHOLE)
+        self.are_there = layer.inner(at_least, [kept, zero], "are_there", DType.BOOL)
+        self.places = layer.inner(_MAX, [kept, zero], "places", WHOLE)
 
     def of(self, values: str, tag: str) -> str:
         layer, shape = self.layer, self.layer.state.builder.shape(values)
@@ -101,12 +101,12 @@ class _Kept:
 
 def _options(layer: LayerImport) -> dict[str, Any]:
     try:
-        found = flexbuffers.Loads(layer.operator.custom)
+        options = flexbuffers.Loads(layer.operator.custom)
     except Exception as error:  # any failure caused by a damaged buffer
         raise layer.error("its options cannot be read; was the file cut short?") from error
-    if not isinstance(found, dict) or not all(isinstance(value, bool | int | float) for value in found.values()):
+    if not isinstance(options, dict) or not all(isinstance(value, bool | int | float) for value in options.values()):
         raise layer.error("its options are no numbers")
-    return found
+    return options
 
 
 def _anchors(layer: LayerImport) -> Array:

@@ -71,13 +71,13 @@ class FileOperator:
 
     def options(self, schema: Any) -> Any:
         """The options as this class of the schema; all defaults if the file has none or others."""
-        found = schema()
+        table = schema()
         wanted = getattr(tflite.BuiltinOptions, schema.__name__)
         if self.table is None or self.options_type != wanted:
-            found.Init(_EMPTY_TABLE, 4)
+            table.Init(_EMPTY_TABLE, 4)
         else:
-            found.Init(self.table.Bytes, self.table.Pos)
-        return found
+            table.Init(self.table.Bytes, self.table.Pos)
+        return table
 
 
 @dataclass(frozen=True, slots=True)

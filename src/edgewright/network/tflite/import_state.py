@@ -118,10 +118,10 @@ class ImportState:
     def name_of(self, tensor: int) -> str:
         """The network's name of a tensor of the file; constants are added on first use."""
         if tensor not in self.names:
-            found = self.file.tensors[tensor]
-            if found.data is None:
-                raise ModelError(f"tensor '{found.name}' is read but never written")
-            self.names[tensor] = self.add_constant(found.name, found.data, found.quant)
+            entry = self.file.tensors[tensor]
+            if entry.data is None:
+                raise ModelError(f"tensor '{entry.name}' is read but never written")
+            self.names[tensor] = self.add_constant(entry.name, entry.data, entry.quant)
         return self.names[tensor]
 
     def add_constant(self, name: str, value: Array, quant: Quant | None = None) -> str:

@@ -41,12 +41,12 @@ def read_tflite(
         raise Unsupported(_report(name, problems))
     with damage_named(f"'{name}'"):
         network = builder.build([*map(state.name_of, file.outputs), *kept_states(state)])
-    found = {
+    origins = {
         name: Origin(index, tuple(range(len(network.tensors[name].shape))))
         for index, name in state.names.items()
         if name in network.tensors and name not in network.constants
     }
-    return replace(network, origins={**found, **state.variables.origins})
+    return replace(network, origins={**origins, **state.variables.origins})
 
 
 def _add_inputs(state: ImportState, shapes: Mapping[str, Shape]) -> None:
@@ -74,13 +74,13 @@ def _add_inputs(state: ImportState, shapes: Mapping[str, Shape]) -> None:
 def _check_open(file: ModelFile, chosen: Mapping[int, Shape], title: str) -> None:
     """Raises an error that names every input with open sizes other than the batch that were not given."""
     tensors = [file.tensors[index] for index in dict.fromkeys(file.inputs) if index not in chosen]
-    found = [
+    open_inputs = [
         OpenInput(tensor.name, tuple(size if size > 0 else "?" for size in tensor.signature), tensor.dtype.is_float)
         for tensor in tensors
         if -1 in tensor.signature[1:] and (tensor.data is None or not tensor.data.size)
     ]
-    if found:
-        raise open_shapes_error(title, found, channels_last=True)
+    if open_inputs:
+        raise open_shapes_error(title, open_inputs, channels_last=True)
 
 
 def _index_by_name(shapes: Mapping[str, Shape], file: ModelFile) -> dict[int, Shape]:

@@ -49,19 +49,19 @@ def _emit_joined(layer: LayerImport, parts: list[str]) -> None:
 def _joined_between(layer: LayerImport, start: int, stop: int) -> list[str] | None:
     """The parts of the first input between two indices of its first axis; constants are cut; None if others would
     be."""
-    state, found, begin = layer.state, [], 0
+    state, parts, begin = layer.state, [], 0
     for part in state.joined.get(layer.input(), ()):
         end = begin + state.builder.shape(part)[0]
         low, high = max(start, begin), min(stop, end)
         if low < high and (low, high) == (begin, end):
-            found.append(part)
+            parts.append(part)
         elif low < high:
             if part not in state.builder.constants:
                 return None
             cut, quant = state.builder.constants[part][low - begin : high - begin], state.builder.tensors[part].quant
-            found.append(state.add_constant(part, cut, quant))
+            parts.append(state.add_constant(part, cut, quant))
         begin = end
-    return found or None
+    return parts or None
 
 
 def pack(layer: LayerImport) -> None:

@@ -118,9 +118,9 @@ def _dynamic_step(layer: LayerImport, weights: list[Array], rows: Shape, clip: f
     zeros = layer.constant("zeros", np.broadcast_to(np.float32(0), (*rows, size)))
 
     def product(which: int, x: str, tag: str) -> str:
-        found = layer.inner(ops.DynamicRange(3, asymmetric), [x], f"{tag}range")
-        small = layer.inner(ops.DynamicQuantize(asymmetric), [x, found], f"{tag}stored", DType.INT8)
-        inputs = [small, stored[which], scales[which], biases[which], found]
+        span = layer.inner(ops.DynamicRange(3, asymmetric), [x], f"{tag}range")
+        small = layer.inner(ops.DynamicQuantize(asymmetric), [x, span], f"{tag}stored", DType.INT8)
+        inputs = [small, stored[which], scales[which], biases[which], span]
         return layer.inner(ops.DynamicProduct(Dense(), asymmetric), inputs, f"{tag}sum", DType.FLOAT32)
 
     def step(x: str, h: str | None, c: str | None, tag: str) -> tuple[str, str]:

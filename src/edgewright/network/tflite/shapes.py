@@ -19,8 +19,8 @@ def reshape(layer: LayerImport) -> None:
     if layer.has(1):
         wanted = layer.integers(1, "new shape")
     else:
-        found = layer.options(tflite.ReshapeOptions).NewShapeAsNumpy()
-        wanted = () if isinstance(found, int) else tuple(found.tolist())
+        sizes = layer.options(tflite.ReshapeOptions).NewShapeAsNumpy()
+        wanted = () if isinstance(sizes, int) else tuple(sizes.tolist())
     if wanted == (0,):
         wanted = ()  # old converters' form of a scalar
     layer.move(Reshape(_completed(layer, wanted)))
@@ -36,9 +36,9 @@ def _completed(layer: LayerImport, wanted: Shape) -> Shape:
 
 
 def squeeze(layer: LayerImport) -> None:
-    found = layer.options(tflite.SqueezeOptions).SqueezeDimsAsNumpy()
+    dims = layer.options(tflite.SqueezeOptions).SqueezeDimsAsNumpy()
     shape = layer.shape()
-    chosen = () if isinstance(found, int) else tuple(found.tolist())
+    chosen = () if isinstance(dims, int) else tuple(dims.tolist())
     if any(not -len(shape) <= axis < len(shape) or shape[axis] != 1 for axis in chosen):
         raise layer.error(f"cannot squeeze axes {chosen} of {shape}")
     axes = {axis % len(shape) for axis in chosen} or {i for i, size in enumerate(shape) if size == 1}

@@ -23,7 +23,7 @@ _INDEX_TYPES = {
 
 def dense(shape: Shape, sparsity: Any, values: Array) -> Array:
     """The dense array of this shape; ValueError if its description does not match the shape or the values."""
-    order, blocks = (_numbers(found) for found in (sparsity.TraversalOrderAsNumpy(), sparsity.BlockMapAsNumpy()))
+    order, blocks = (_numbers(whole) for whole in (sparsity.TraversalOrderAsNumpy(), sparsity.BlockMapAsNumpy()))
     rank, levels = len(shape), sparsity.DimMetadataLength()
     if levels != rank + len(blocks) or sorted(order) != list(range(levels)):
         raise ValueError(f"a sparse tensor of shape {shape} has {levels} levels in the order {order}")
@@ -46,9 +46,9 @@ def dense(shape: Shape, sparsity: Any, values: Array) -> Array:
         raise ValueError(f"a sparse tensor has {values.size} values and names number {int(place.max())}")
     for number, axis in enumerate(blocks):
         index[axis] = index[axis] * block[axis] + index[rank + number]
-    found = np.zeros(shape, values.dtype)
-    found[tuple(index[axis] for axis in range(rank))] = values[place]
-    return found
+    whole = np.zeros(shape, values.dtype)
+    whole[tuple(index[axis] for axis in range(rank))] = values[place]
+    return whole
 
 
 def _walk(level: Any, place: Array, size: int, most: int) -> tuple[Array, Array, Array]:
@@ -81,9 +81,9 @@ def _index(kind: int, table: Any) -> Array:
         raise ValueError(f"a sparse tensor has indices of kind {kind}")
     vector = _INDEX_TYPES[kind]()
     vector.Init(table.Bytes, table.Pos)
-    found = vector.ValuesAsNumpy()
-    return np.zeros(0, np.int64) if isinstance(found, int) else found.astype(np.int64)
+    values = vector.ValuesAsNumpy()
+    return np.zeros(0, np.int64) if isinstance(values, int) else values.astype(np.int64)
 
 
-def _numbers(found: Any) -> list[int]:
-    return [] if isinstance(found, int) else [int(number) for number in found]
+def _numbers(vector: Any) -> list[int]:
+    return [] if isinstance(vector, int) else [int(number) for number in vector]

@@ -15,9 +15,9 @@ import numpy as np
 from ...network import Array, DType, Layer, Network, Region, Shape
 from ...network import operators as ops
 from ...network.kernels.operand import Operand
-from ...network.kernels.rearrange import mirrored
 from ...network.kernels.resize import nearest, neighbours
 from ...network.kernels.windows import tap_counts
+from ...network.operators.rearrange import mirrored
 from ...network.tensor import Tensor
 
 TorchFunction = Callable[..., Any]  # of the layer's inputs, including constants

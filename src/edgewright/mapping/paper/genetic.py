@@ -8,14 +8,14 @@ from functools import partial
 
 import numpy as np
 
-from ..platform import Power
-from .answer import UNKNOWN, MappingAnswer
-from .assignment import Assignment, AssignmentGoal, AssignmentProblem, Genes, mapping_of, single_processors
-from .bound import throughput_bound
-from .downsets import Floats
-from .goal import ANY_GOAL, check
-from .problem import MappingProblem
-from .timed_graph import timing_of
+from ...platform import Power
+from ..answer import UNKNOWN, MappingAnswer
+from ..assignment import Assignment, AssignmentGoal, AssignmentProblem, Genes, mapping_of, single_processors
+from ..bound import throughput_bound
+from ..downsets import Floats
+from ..goal import ANY_GOAL, check
+from ..problem import MappingProblem
+from ..timed_graph import timing_of
 
 Fitness = Callable[[Genes], Floats]  # of each row; the least is the fittest
 
@@ -44,8 +44,8 @@ def map_genetic(
     """The fittest mapping of the paper's kind, with its phases and predictions."""
     check(problem, ANY_GOAL, power)
     processors = single_processors(problem)
-    found = assign_genetic(processors, goal, settings)
-    mapping = mapping_of(processors, found.genes, "ga")
+    assignment = assign_genetic(processors, goal, settings)
+    mapping = mapping_of(processors, assignment.genes, "ga")
     return MappingAnswer(mapping, timing_of(mapping), throughput_bound(problem), power)
 
 
@@ -61,8 +61,8 @@ def assign_genetic(
 def evolve(fitness: Fitness, layers: int, processors: int, settings: GeneticSettings) -> tuple[Genes, float]:
     """The processors with the least fitness over several searches, and that fitness."""
     random = np.random.default_rng(settings.seed)
-    found = [_searched(fitness, layers, processors, settings, random) for _ in range(settings.searches)]
-    return min(found, key=lambda one: one[1])
+    fittest = [_searched(fitness, layers, processors, settings, random) for _ in range(settings.searches)]
+    return min(fittest, key=lambda one: one[1])
 
 
 def _searched(

@@ -1,8 +1,10 @@
-"""Resize restricted to a region, if every position of the region comes out exactly as in the whole image.
+"""Operators restricted to one region of their output. `parts` wires them into a network.
 
-Output rows repeat in blocks: p rows of the output show q rows of the input, p / q being the scale. A part that starts
-at a block boundary has the whole's positions minus an integer. Float32 and fixed point may round differently, so the
-positions and weights of each candidate are computed as the kernels do and compared with the whole's.
+The operators know how (`Operator.restrict`), except for Resize, where kernels decide: every position of the region must
+come out exactly as in the whole image. Output rows repeat in blocks: p rows of the output show q rows of the input,
+p / q being the scale. A part that starts at a block boundary has the whole's positions minus an integer. Float32 and
+fixed point may round differently, so the positions and weights of each candidate are computed as the kernels do and
+compared with the whole's.
 """
 
 from __future__ import annotations
@@ -13,13 +15,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from ..kernels.operand import Operand
-from ..kernels.resize import nearest_places, neighbours, places, rounded_places
-from ..kernels.tflite_images import fixed_places, float_places
-from ..operators import Coordinates, Resize, ResizeMode
-from ..region import Interval, Region, Shape
-from ..tensor import Array, DType, Tensor
-from .answer import Answer, RestrictedOperator, WidenedRegion
+from .kernels.operand import Operand
+from .kernels.resize import nearest_places, neighbours, places, rounded_places
+from .kernels.tflite_images import fixed_places, float_places
+from .operators import Coordinates, Op, Resize, ResizeMode
+from .operators.base import Answer, RestrictedOperator, WidenedRegion
+from .region import Interval, Region, Shape
+from .tensor import Array, DType, Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +33,28 @@ class _ScaledRows:
     kept: Interval
 
 
-def resize(op: Resize, out: Region, shapes: Sequence[Shape], dtype: DType) -> Answer:
+def restrict(op: Op, out: Region, shapes: Sequence[Shape], dtype: DType = DType.FLOAT32) -> Answer:
+    """How to compute the region of the output without the rest; `dtype` is the type of the first input."""
+    return _restrict_resize(op, out, shapes, dtype) if isinstance(op, Resize) else op.restrict(out, shapes)
+
+
+def restrictable_hull(op: Op, out: Region, shapes: Sequence[Shape], dtype: DType = DType.FLOAT32) -> Region:
+    """The smallest region around `out` that a restricted operator computes; the whole output is always one."""
+    while isinstance(answer := restrict(op, out, shapes, dtype), WidenedRegion):
+        assert out in answer.region and answer.region != out, f"{op}: {out} becomes {answer.region}"
+        out = answer.region
+    return out
+
+
+def _restrict_resize(op: Resize, out: Region, shapes: Sequence[Shape], dtype: DType) -> Answer:
     x = shapes[0]
     cuts = []
     for axis in range(2):
-        found = _cut(op, axis, out.bounds[1 + axis], x[1 + axis], dtype)
-        if found is None:
+        rows = _cut(op, axis, out.bounds[1 + axis], x[1 + axis], dtype)
+        if rows is None:
             what = f"places of {op.size[axis]} in {x[1 + axis]} are exact in the whole only"
             return WidenedRegion(out.with_axis(1 + axis, (0, op.size[axis])), 1 + axis, what)
-        cuts.append(found)
+        cuts.append(rows)
     made = replace(op, size=(cuts[0].size, cuts[1].size))
     read = Region((out.bounds[0], cuts[0].read, cuts[1].read, out.bounds[3]))
     keep = Region(((0, out.shape[0]), cuts[0].kept, cuts[1].kept, (0, out.shape[3])))
@@ -56,8 +71,8 @@ def _cut(op: Resize, axis: int, out: Interval, extent: int, dtype: DType) -> _Sc
     for candidate in _candidates(op, axis, out, extent):
         made = _with_size(op, axis, candidate.size)
         start, stop = candidate.read
-        found = _shown(made, axis, candidate.kept, stop - start, start, dtype)
-        if all(np.array_equal(a, b) for a, b in zip(found, wanted, strict=True)):
+        shown = _shown(made, axis, candidate.kept, stop - start, start, dtype)
+        if all(np.array_equal(a, b) for a, b in zip(shown, wanted, strict=True)):
             return candidate
     return None
 
@@ -102,12 +117,12 @@ def _shown(op: Resize, axis: int, out: Interval, extent: int, origin: int, dtype
         rows = [] if op.by_product else [np.clip(rounded_places(op, places(op, axis, region, x)), 0, extent - 1)]
         rows += [nearest_places(op, axis, region, extent)] if in_tflite else []
         return [row + origin for row in rows]
-    found: list[Array] = []
+    shown: list[Array] = []
     if dtype.is_float or not op.by_product:
         for row, weight in neighbours(op, axis, region, x):
-            found += [row + origin, weight]
+            shown += [row + origin, weight]
     if not dtype.is_float and in_tflite:
         how = float_places if dtype is DType.UINT8 else fixed_places
         low, high, weight = how(op, axis, region, extent)
-        found += [low + origin, high + origin, weight]
-    return found
+        shown += [low + origin, high + origin, weight]
+    return shown
