@@ -10,6 +10,7 @@ import onnx
 from onnx.helper import np_dtype_to_tensor_dtype
 
 from .. import operators as ops
+from ..decompositions import is_index
 from ..kernels.elementwise import converted
 from ..onnx_names import UNARY
 from ..operators.base import broadcast_shape
@@ -285,13 +286,8 @@ def one_hot(node: OnnxNode) -> Value:
 
 def hot(node: OnnxNode, chosen: Value, depth: int, axis: int, values: tuple[Value, Value]) -> Value:
     """The on-value where the index along the axis is the chosen one, the off-value elsewhere."""
-    rank, dtype = len(node.shape(chosen)), node.tensor(chosen).dtype.numpy
-    count = np.arange(depth, dtype=dtype).reshape((depth, *(1,) * (rank - axis - 1)))
-    ends = [node.constant(f"count{i}", counted) for i, counted in enumerate((count, (count - depth).astype(dtype)))]
-    equal = ops.Compare(ops.CompareKind.EQUAL)
-    spots = [node.layer(equal, [chosen, end], f"is{i}", dtype=DType.BOOL) for i, end in enumerate(ends)]
-    either = node.layer(ops.Compare(ops.CompareKind.OR), spots, "is", dtype=DType.BOOL)
-    return _selected(node, either, *values)
+    is_chosen = is_index(node, chosen, depth, axis, node.tensor(chosen).dtype, from_end=True)
+    return _selected(node, is_chosen, *values)
 
 
 def hardmax(node: OnnxNode) -> Value:

@@ -8,8 +8,9 @@ from math import prod
 
 import numpy as np
 
+from ..decompositions import running_sums
 from ..operators import ArgMax, Binary, BinaryKind, Conv2d, Dense, GatherElements, MatMul, Reduce, ReduceKind, TopK
-from ..tensor import Array, DType
+from ..tensor import DType
 from .context import Computed, Constant, Dequantized, Value
 from .node import OnnxNode
 
@@ -132,28 +133,16 @@ def _product(node: OnnxNode, a: Labelled, b: Labelled, kept: str, sizes: Mapping
 
 
 def cum_sum(node: OnnxNode) -> Value:
-    """Running sums along a constant axis: a product with a triangle of ones."""
+    """Running sums along a constant axis."""
     x = node.input(0)
     shape = node.shape(x)
     if node.tensor(x).dtype is not DType.FLOAT32 or node.tensor(x).quant is not None:
         raise node.unsupported(f"sums of {node.tensor(x).dtype.value}")
     axis = node.axis(int(node.scalar(node.input(1), "axis")), len(shape))
-    count = shape[axis]
-    if count > MOST_SUMMED:
-        raise node.unsupported(f"running sums of {count} elements, more than {MOST_SUMMED}")
-    ones = np.tri(count, count, -1 if node.flag("exclusive") else 0, dtype=np.float32)
-    if node.flag("reverse"):
-        ones = np.ascontiguousarray(ones.T)
-    return along_axis(node, x, axis, ones, "sums")
-
-
-def along_axis(node: OnnxNode, x: Value, axis: int, matrix: Array, tag: str) -> Value:
-    """Each line along the axis, times a constant matrix of outputs x inputs."""
-    rank = len(node.shape(x))
-    last = (*(i for i in range(rank) if i != axis), axis)
-    moved = node.transposed(x, last, f"{tag}/last")
-    y = node.layer(Dense(), [moved, node.constant(f"{tag}/matrix", matrix)], tag)
-    return node.transposed(y, tuple(last.index(i) for i in range(rank)), f"{tag}/back")
+    if shape[axis] > MOST_SUMMED:
+        raise node.unsupported(f"running sums of {shape[axis]} elements, more than {MOST_SUMMED}")
+    exclusive, backward = node.flag("exclusive"), node.flag("reverse")
+    return node.layer(*running_sums(node, x, axis, exclusive=exclusive, backward=backward))
 
 
 def stft(node: OnnxNode) -> Value:

@@ -7,6 +7,7 @@ from math import prod
 import numpy as np
 
 from .. import operators as ops
+from ..decompositions import blocks_at, elements_at, reversed_places
 from ..region import Shape
 from ..tensor import Array, DType
 from .context import Computed, Constant, Value
@@ -80,21 +81,11 @@ def gather_nd(node: OnnxNode) -> Value:
 
 
 def _gather_computed(node: OnnxNode, x: Value, indices: Value) -> Value:
-    """Indices over several axes are combined into one, so that a single axis is gathered."""
     shape, index = node.shape(x), node.tensor(indices)
     depth = index.shape[-1] if index.shape else 0
     if node.integer("batch_dims", 0) or not 1 <= depth <= len(shape) or index.dtype is not DType.INT64:
         raise node.unsupported(f"indices of shape {list(index.shape)} into {list(shape)}, or batches")
-    sizes = node.constant("sizes", np.array(shape[:depth], np.int64))
-    strides = node.constant("strides", np.array([prod(shape[i + 1 : depth]) for i in range(depth)], np.int64))
-    less, zero = ops.Compare(ops.CompareKind.LESS), node.constant("zero", np.array(0, np.int64))
-    is_back = node.layer(less, [indices, zero], "is_back", dtype=DType.BOOL)
-    ahead = node.layer(ops.Binary(ops.BinaryKind.ADD), [indices, sizes], "ahead")
-    places = node.layer(ops.Select(), [is_back, ahead, indices], "places", dtype=DType.INT64)
-    counted = node.layer(ops.Binary(ops.BinaryKind.MUL), [places, strides], "counted")
-    total = node.layer(ops.Reduce((len(index.shape) - 1,), False, ops.ReduceKind.SUM), [counted], "total")
-    flat = node.reshaped(x, (prod(shape[:depth]), *shape[depth:]), "flat")
-    return node.layer(ops.Gather(0), [flat, total], "picked")
+    return node.layer(*blocks_at(node, x, indices, index.dtype, from_end=True))
 
 
 def compress(node: OnnxNode) -> Value:
@@ -120,10 +111,7 @@ def reverse_sequence(node: OnnxNode) -> Value:
         raise node.error(f"lengths {list(lengths)} do not fit {list(shape)}")
     if prod(shape) > FOLD_LIMIT:
         raise node.unsupported(f"places in a tensor of shape {list(shape)}")
-    places = np.indices(shape)
-    limits = np.array(lengths)[places[batch]]
-    places[time] = np.where(places[time] < limits, limits - 1 - places[time], places[time])
-    return _picked(node, node.input(0), np.asarray(np.ravel_multi_index(tuple(places), shape)))
+    return _picked(node, node.input(0), reversed_places(shape, time, batch, np.array(lengths)))
 
 
 def _indices(node: OnnxNode, which: int) -> Array:
@@ -158,9 +146,7 @@ def _places_of_blocks(node: OnnxNode, indices: Array, data: Shape) -> Array:
 
 def _picked(node: OnnxNode, x: Value, places: Array) -> Value:
     """The elements at these row-major positions."""
-    flat = node.reshaped(x, (prod(node.shape(x)),), "flat")
-    stored = node.constant("places", places.reshape(-1).astype(np.int32))
-    return node.reshaped(node.layer(ops.Gather(0), [flat, stored], "picked"), places.shape, "shaped")
+    return node.reshaped(elements_at(node, x, places), places.shape, "shaped")
 
 
 def _scattered(node: OnnxNode, places: Array) -> Value:

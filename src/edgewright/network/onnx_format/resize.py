@@ -11,12 +11,12 @@ from math import floor, isfinite
 import numpy as np
 
 from .. import operators as ops
+from ..decompositions import times_matrix
 from ..operators import Coordinates, NearestMode, Resize, ResizeMode
 from ..region import Shape
 from ..tensor import Array, DType
 from .context import Value
 from .elementwise import pairwise
-from .linear import along_axis
 from .node import OnnxNode
 from .tensors import check_shape
 from .windows import image_in, image_out
@@ -97,7 +97,8 @@ def _cubic(node: OnnxNode, x: Value, scales: tuple[float, ...], sizes: Shape | N
             scale = None if sizes is not None else (1.0, scales[axis])
             line = Resize((1, target[axis]), coordinates=coordinates, scale=scale)
             places = [line.place(1, index, shape[axis]) for index in range(target[axis])]
-            x = along_axis(node, x, axis, _cubic_weights(places, shape[axis], a, excludes), f"axis{axis}")
+            weights = _cubic_weights(places, shape[axis], a, excludes)
+            x = node.layer(*times_matrix(node, x, axis, weights, f"axis{axis}"), f"axis{axis}/back")
     return x
 
 

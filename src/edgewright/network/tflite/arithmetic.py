@@ -9,10 +9,11 @@ import tflite
 
 from ...errors import Unsupported
 from .. import operators as ops
+from ..decompositions import is_index, running_sums
 from ..kernels.scales import dequantized
 from ..kernels.tflite_fixed import multiply, quantize_multiplier
 from ..tensor import Array, DType, Tensor
-from .import_state import LayerImport
+from .import_state import InnerLayers, LayerImport
 
 _OPTIONS: dict[ops.BinaryKind, Any] = {
     ops.BinaryKind.ADD: tflite.AddOptions,
@@ -180,18 +181,13 @@ def add_n(layer: LayerImport) -> None:
 
 
 def cum_sum(layer: LayerImport) -> None:
-    """Running sums: each line times a triangle of ones."""
     layer.same_type(0)
     options, shape = layer.options(tflite.CumsumOptions), layer.shape()
     (axis,) = layer.axes(1, "axis")
     if layer.result().dtype is not DType.FLOAT32 or shape[axis] > MOST_SUMMED:
         raise Unsupported(f"{layer.result().type_name} or more than {MOST_SUMMED} elements are summed along an axis")
-    ones = np.tri(shape[axis], k=-1 if options.Exclusive() else 0, dtype=np.float32)
-    weights = layer.constant("ones", np.ascontiguousarray(ones.T) if options.Reverse() else ones)
-    order = (*(i for i in range(len(shape)) if i != axis), axis)
-    lines = layer.inner(ops.Transpose(order), [layer.input()], "lines", DType.FLOAT32)
-    sums = layer.inner(ops.Dense(), [lines, weights], "sums", DType.FLOAT32)
-    layer.emit(ops.Transpose(tuple(order.index(i) for i in range(len(shape)))), [sums])
+    exclusive, backward = options.Exclusive(), options.Reverse()
+    layer.emit(*running_sums(InnerLayers(layer), layer.input(), axis, exclusive=exclusive, backward=backward))
 
 
 def top_k(layer: LayerImport) -> None:
@@ -212,9 +208,7 @@ def one_hot(layer: LayerImport) -> None:
     if not 0 <= axis <= len(shape) or not 1 <= depth <= MOST_HOT or dtype not in (DType.INT32, DType.INT64):
         raise Unsupported(f"a depth of {depth} along axis {axis}, with {dtype.value} indices")
     index = layer.inner(ops.Reshape((*shape[:axis], 1, *shape[axis:])), [layer.input()], "index", dtype)
-    count = np.arange(depth, dtype=dtype.numpy).reshape((depth, *(1,) * (len(shape) - axis)))
-    equal = ops.Compare(ops.CompareKind.EQUAL)
-    is_on = layer.inner(equal, [index, layer.constant("count", count)], "is_on", DType.BOOL)
+    is_on = is_index(InnerLayers(layer), index, depth, axis, dtype, from_end=False)
     layer.same_type(2, 3)
     layer.emit(ops.Select(), [is_on, layer.input(2), layer.input(3)])
 

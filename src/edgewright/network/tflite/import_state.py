@@ -16,8 +16,8 @@ from ..kernels import compute_whole
 from ..kernels.tflite import has_tflite_kernel, needs_one_scale
 from ..kernels.tflite_lines import difference_scale
 from ..network import Arithmetic, Origin
-from ..operators import Clamp, Conv2d, ConvTranspose2d, Dense, LogSoftmax, Op, Softmax
-from ..region import Shape
+from ..operators import Clamp, Conv2d, ConvTranspose2d, Dense, LogSoftmax, Op, Reshape, Softmax, Transpose
+from ..region import Perm, Shape
 from ..stray_numbers import require_numbers
 from ..tensor import MOST_ELEMENTS, Array, DType, Quant, Tensor
 from .file import FileOperator, FileTensor, ModelFile, distinct
@@ -280,6 +280,28 @@ class LayerImport:
                     f"layer '{self.label}' ({self.operator.kind}) turns {_type(tensor.dtype, tensor.quant)} "
                     f"'{tensor.name}' into {_type(result.dtype, result.quant)} '{result.name}'"
                 )
+
+
+@dataclass(frozen=True, slots=True)
+class InnerLayers:
+    """The intermediate layers of an operator, for `decompositions`."""
+
+    importer: LayerImport
+
+    def layer(self, op: Op, inputs: Sequence[str], tag: str, *, dtype: DType | None = None) -> str:
+        return self.importer.inner(op, inputs, tag, dtype)
+
+    def constant(self, tag: str, data: Array) -> str:
+        return self.importer.constant(tag, data)
+
+    def shape(self, value: str) -> Shape:
+        return self.importer.state.builder.shape(value)
+
+    def reshaped(self, value: str, shape: Shape, tag: str) -> str:
+        return self.layer(Reshape(shape), [value], tag)
+
+    def transposed(self, value: str, perm: Perm, tag: str) -> str:
+        return self.layer(Transpose(perm), [value], tag)
 
 
 def _label(file: ModelFile, index: int) -> str:

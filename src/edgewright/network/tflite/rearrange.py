@@ -10,11 +10,12 @@ import tflite
 
 from ...errors import Unsupported
 from .. import operators as ops
+from ..decompositions import blocks_at, elements_at, reversed_places
 from ..kernels.scales import dequantized
 from ..kernels.tflite_images import fixed_places
 from ..region import Region, Shape
 from ..tensor import DType
-from .import_state import LayerImport
+from .import_state import InnerLayers, LayerImport
 
 MOST_PLACES = 1 << 22  # elements that are indexed while reading
 
@@ -256,7 +257,6 @@ def _gather_one_batch(layer: LayerImport, axis: int, batches: int) -> None:
 
 
 def gather_nd(layer: LayerImport) -> None:
-    """Gathers elements or blocks: indices over several axes are combined into one."""
     shape, index = layer.shape(), layer.tensor(1)
     depth = index.shape[-1] if index.shape else 0
     if not 1 <= depth <= len(shape) or index.dtype not in (DType.INT32, DType.INT64):
@@ -265,12 +265,7 @@ def gather_nd(layer: LayerImport) -> None:
         indices = layer.value(1, "indices")
         if (indices < 0).any() or (indices >= shape[:depth]).any():
             raise layer.error("an index lies outside the tensor")
-    strides = np.array([prod(shape[i + 1 : depth]) for i in range(depth)], index.dtype.numpy)
-    steps = [layer.input(1), layer.constant("strides", strides)]
-    counted = layer.inner(ops.Binary(ops.BinaryKind.MUL), steps, "counted", index.dtype)
-    places = layer.inner(ops.Reduce((len(index.shape) - 1,), False, ops.ReduceKind.SUM), [counted], "places")
-    data = layer.inner(ops.Reshape((prod(shape[:depth]), *shape[depth:])), [layer.input()], "flat")
-    layer.move(ops.Gather(0), [data, places])
+    layer.move(*blocks_at(InnerLayers(layer), layer.input(), layer.input(1), index.dtype, from_end=False))
 
 
 def reverse_sequence(layer: LayerImport) -> None:
@@ -282,13 +277,8 @@ def reverse_sequence(layer: LayerImport) -> None:
         raise layer.error(f"lengths {lengths.shape} do not fit {shape}")
     if prod(shape) > MOST_PLACES:
         raise Unsupported(f"{shape} is reversed in part")
-    places = np.indices(shape)
-    limits = lengths[places[batch]]
-    places[time] = np.where(places[time] < limits, limits - 1 - places[time], places[time])
-    flat = layer.inner(ops.Reshape((prod(shape),)), [layer.input()], "flat")
-    order = layer.constant("places", np.ravel_multi_index(tuple(places), shape).reshape(-1).astype(np.int32))
-    picked = layer.inner(ops.Gather(0), [flat, order], "picked")
-    layer.move(ops.Reshape(shape), [picked])
+    places = reversed_places(shape, time, batch, lengths)
+    layer.move(ops.Reshape(shape), [elements_at(InnerLayers(layer), layer.input(), places)])
 
 
 def embedding_lookup(layer: LayerImport) -> None:
