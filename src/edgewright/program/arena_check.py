@@ -1,4 +1,4 @@
-"""The judge of what a deployment says of relations and memories: parts that exist, points that do, arenas as large as
+"""Judges a deployment's relations and memories: they name existing parts and points, and each arena has the size of
 what lies in them."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .deployment import (
 
 
 def flaws_of_relations(deployment: Deployment) -> Iterator[str]:
-    """Relations of parts that do not exist, contradictory ones, and points that are no ends of stages or turns."""
+    """Relations that name unknown parts or contradict each other, and points that are no ends of stages or turns."""
     pairs = Counter(
         frozenset(pair)
         for relation in deployment.relations
@@ -61,7 +61,7 @@ def _flaws_of_points(
 
 
 def broken_promises(deployment: Deployment) -> Iterator[str]:
-    """Arena sizes that differ from what lies in them."""
+    """Arenas whose stated size differs from that of their contents."""
     ends: dict[tuple[str, str], int] = {}
     for worker in deployment.workers:
         needs = [deployment.part_named[name].arenas for name in worker.parts]

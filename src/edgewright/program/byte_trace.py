@@ -1,6 +1,6 @@
-"""The bytes that a plan reads and writes, turn by turn, and those that hold a value which is still to be read.
+"""The bytes that a plan reads, writes and keeps live, turn by turn.
 
-Found by following the plan's own steps; no lifetime that the plan states is believed.
+Computed by following the plan's steps; the lifetimes that the plan states are not used.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Touch:
 
 @dataclass
 class Turn:
-    """What happens between two points at which a run could be interrupted."""
+    """The accesses between two points at which a run can be interrupted."""
 
     stage: int
     number: int

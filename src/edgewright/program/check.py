@@ -1,6 +1,6 @@
-"""The judge of finished plans: everything that a plan must keep to, found out from the plan alone.
+"""Judges finished plans: checks every requirement from the plan alone.
 
-It shares no code with those who make plans, and runs on every plan before it is carried out.
+It shares no code with the planners, and runs on every plan before the plan is used.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def checked(plan: Plan, pushed: Collection[str] = ()) -> Plan:
 
 
 def _flaws_of_selections(plan: Plan) -> Iterator[str]:
-    """Selections that do not match the calls of the plan: a kernel too few or too many, scratch of another stage."""
+    """Selections that do not match the plan's calls: missing or superfluous kernels, scratch of another stage."""
     if not plan.selections:
         return
     stages = plan.program.stages

@@ -48,7 +48,7 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
 
 
 def plan_from_dict(data: Mapping[str, Any], *, may_push: bool = False) -> Plan:
-    """The plan again, with a network that has no weight values; `may_push`: outputs may leave row by row."""
+    """Reads a plan from plain data; its network has no weight values. `may_push`: outputs may leave row by row."""
     try:
         content = json.dumps(data)
     except (TypeError, ValueError, RecursionError) as error:
@@ -57,7 +57,7 @@ def plan_from_dict(data: Mapping[str, Any], *, may_push: bool = False) -> Plan:
 
 
 def plan_from_json(content: bytes | str, *, may_push: bool = False) -> Plan:
-    """The plan that a file's content describes, judged before anybody relies on it."""
+    """The plan in a file's content, after the judge has checked it."""
     from .plan_file import parsed  # pydantic takes a while to load, and most commands read no plan
 
     file = parsed(content, FORMAT)
@@ -86,7 +86,7 @@ def save_plan(plan: Plan, path: str | Path) -> None:
 
 
 def load_plan(path: str | Path) -> Plan:
-    """The plan in a file; one that does not compute what its network says is refused."""
+    """Loads a plan file. Raises an error if the plan does not compute what its network says."""
     content = read_file(path, "give a plan that `edgewright plan -o` wrote")
     try:
         return plan_from_json(content)

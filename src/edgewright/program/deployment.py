@@ -58,7 +58,7 @@ SLOT_ALIGNMENT = 64  # bytes: a cache line, so that two workers never write to o
 
 
 class _FileForm:
-    """Marks a type that files hold in a form of their own (`deployment_schema`)."""
+    """Marks a type that files store in another form (`deployment_schema`)."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         from .deployment_schema import file_form  # pydantic takes a while to load
@@ -109,22 +109,22 @@ class Part:
 
     @property
     def arenas(self) -> Mapping[str, int]:
-        """Bytes of each memory that it needs while it runs."""
+        """Bytes of each memory that the part needs while it runs."""
         return self.plan.arenas if self.plan else self.built.arenas if self.built else {}
 
     @property
     def owner(self) -> str:
-        """The name of the network that it is, or is cut from."""
+        """The name of the network that the part belongs to."""
         return next(iter(self.outputs.values())).network
 
     def own(self, fifo: Fifo) -> str:
-        """Its own name of the tensor that a FIFO carries."""
+        """The part's own name of the tensor that a FIFO carries."""
         ends = self.outputs if fifo.source == self.name else self.inputs
         return next(own for own, what in ends.items() if what == fifo.what)
 
     @property
     def where(self) -> str:
-        """The part as a message names it."""
+        """The part's name in messages."""
         layers = self.built.layers if self.built else tuple(self.network.by_name)
         if len(layers) == 1:
             return f"layer '{layers[0]}'"
@@ -133,7 +133,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """A thread, a task or a core that fires parts in this order, for every frame that is its own."""
+    """A thread, task or core that runs its parts in this order, for each of its frames."""
 
     name: str
     device: str
@@ -143,7 +143,7 @@ class Worker:
     replica: tuple[int, int] = (0, 1)  # index, of how many: it takes the frames f with f mod n = i
 
     def takes(self, frame: int) -> bool:
-        """Whether the frame is one of its own."""
+        """Whether the worker takes this frame."""
         index, count = self.replica
         return frame % count == index
 
@@ -180,12 +180,12 @@ class Fifo:
 
     @property
     def reading(self) -> tuple[str, ...]:
-        """The parts that read it, or OUTSIDE."""
+        """The parts that read the FIFO, or OUTSIDE."""
         return tuple(reader.part for reader in self.readers)
 
     @property
     def ends(self) -> tuple[str, ...]:
-        """Everybody who writes or reads it."""
+        """All parts that write or read the FIFO, or OUTSIDE."""
         return (self.source, *self.reading)
 
     @property
@@ -227,7 +227,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class FirmwareBuffer:
-    """Memory of the firmware's own, which it may write while it is in use."""
+    """A buffer that the firmware itself owns and may write while it is in use."""
 
     name: str
     bytes: int
@@ -236,7 +236,7 @@ class FirmwareBuffer:
 
 @dataclass(frozen=True)
 class ArenaLayout:
-    """What lies where in a memory of a device, in bytes from its start."""
+    """The layout of one memory of a device: offsets in bytes from its start."""
 
     bytes: int
     workers: Mapping[str, int] = field(default_factory=dict)  # where the arena of each worker begins
@@ -247,7 +247,7 @@ class ArenaLayout:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A promise about the deployment."""
+    """A predicted figure of the deployment, which measurements must confirm."""
 
     name: str  # throughput, latency, memory, ...
     value: int | float
@@ -293,7 +293,7 @@ class Deployment:
         return replace(self, parts=tuple(_planned(part, plans[part.name]) for part in self.parts))
 
     def parts_of(self, network: str) -> tuple[Part, ...]:
-        """The network as one part, or its partitions."""
+        """The parts of a network."""
         return tuple(part for part in self.parts if part.owner == network)
 
     @cached_property
@@ -303,7 +303,7 @@ class Deployment:
 
     @property
     def rings(self) -> tuple[Fifo, ...]:
-        """Those that carry it row by row."""
+        """The FIFOs that carry frames row by row."""
         return tuple(fifo for fifo in self.queues if fifo.rows)
 
     @cached_property
@@ -340,7 +340,7 @@ class Deployment:
         }
 
     def concurrency(self, a: str, b: str) -> Relation:
-        """How two parts may run beside each other: as a relation says, or else as their workers do."""
+        """The relation of two parts: as stated, or else parallel on different workers and exclusive on the same one."""
         if (a, b) in self._paired:
             return self._paired[a, b]
         apart = not any({a, b} <= set(worker.parts) for worker in self.workers)
@@ -369,7 +369,7 @@ class Deployment:
         return any(self.are_parallel(part, other) or self.preemption(other, part) for other in others)
 
     def points_of(self, part: str) -> InterruptionPoints:
-        """The points at which any other part may interrupt this one; those that may anywhere do not count."""
+        """The points at which any other part may interrupt this one; parts that may interrupt anywhere do not count."""
         points = [one.points for one in self.preemptions if one.parts[1] == part and one.points is not None]
         return InterruptionPoints(
             frozenset(chain.from_iterable(one.after for one in points)),
@@ -377,18 +377,18 @@ class Deployment:
         )
 
     def release_stage(self, fifo: Fifo, reader: str) -> int:
-        """The stage after which a reader's slot is free; its last one where that is when it has run."""
+        """The stage after which a reader's slot is free; the last stage if the reader states none."""
         stage = next(each.stage for each in fifo.readers if each.part == reader)
         plan = self.part_named[reader].plan
         return stage if stage is not None else len(plan.program.stages) - 1 if plan else 0
 
     def read_before(self, fifo: Fifo, reader: str) -> frozenset[str]:
-        """The readers of a FIFO that read each frame before this one does."""
+        """The readers of a FIFO that read each frame before this reader."""
         orders = [relation.parts for relation in self.relations if relation.kind is RelationKind.SAME_INPUT]
         return all_before(reader, orders) & set(fifo.reading)
 
     def is_last(self, fifo: Fifo, reader: str) -> bool:
-        """Whether nobody else reads a frame after this reader has begun."""
+        """Whether no other reader reads a frame after this one has begun."""
         others = set(fifo.reading) - {reader}
         return others == self.read_before(fifo, reader) and not any(self.may_meet(reader, x) for x in others)
 
@@ -397,7 +397,7 @@ class Deployment:
         return {own: carried[what] for own, what in ends.items() if what in carried}
 
     def tensor(self, fifo: Fifo) -> Tensor:
-        """What lies in a slot. Partial sums are of the type that the part has which gives them."""
+        """The tensor in a slot. Partial sums have the accumulator type of the part that produces them."""
         what = fifo.what
         if what.share is None:
             return tensor_part(self.network_named[what.network].tensors[what.tensor], what.region)
@@ -410,7 +410,7 @@ class Deployment:
         return sum(layout.bytes for layout in self.arenas.values())
 
     def slot_size(self, fifo: Fifo) -> int:
-        """Bytes of a slot, or of the ring that stands for it."""
+        """Bytes of a slot, or of the ring that replaces it."""
         tensor = self.tensor(fifo)
         return tensor.bytes if not fifo.rows else tensor.bytes // fifo.frame_rows * fifo.rows
 
@@ -419,7 +419,7 @@ class Deployment:
         return aligned(self.tensor(fifo).bytes)
 
     def devices_of(self, fifo: Fifo) -> tuple[str, ...]:
-        """The devices that have its slots: those of all workers that write or read it."""
+        """The devices that hold the FIFO's slots: those of all workers that write or read it."""
         workers = chain.from_iterable(self.workers_of.get(name, ()) for name in fifo.ends)
         return tuple(dict.fromkeys(worker.device for worker in workers))
 
@@ -430,7 +430,7 @@ def _planned(part: Part, plan: Plan) -> Part:
 
 
 def all_before(name: str, orders: Sequence[Sequence[str]]) -> frozenset[str]:
-    """The names that stand before this one in any of the orders, directly or through others."""
+    """The names that precede this one in any of the orders, directly or through others."""
     earlier: set[str] = set()
     todo = [name]
     while todo:

@@ -1,6 +1,6 @@
-"""The judge of deployments by their form: who computes what, who reads it, and whether anybody waits for ever.
+"""Judges the form of deployments: regions, FIFOs, replicas, and deadlocks.
 
-It shares no code with those who make deployments. What parts compute is judged by interpreting them
+It shares no code with the planners of deployments. What parts compute is checked by interpreting them
 (`deployment_run`), what their plans are worth by the judge of plans.
 """
 
@@ -85,7 +85,7 @@ def region_text(what: TensorRegion) -> str:
 
 
 def _flaws_of_names(deployment: Deployment) -> Iterator[str]:
-    """Names are given once, and every name that is used is one that was given."""
+    """Names that are defined twice, or used without being defined."""
     kinds = {
         "network": [network.name for network in deployment.networks],
         "part": [part.name for part in deployment.parts],
@@ -136,7 +136,7 @@ def _flaws_of_turns(deployment: Deployment) -> Iterator[str]:
 
 
 def _flaws_of_regions(deployment: Deployment) -> Iterator[str]:
-    """Every region is one of a tensor that is given or computed."""
+    """Regions that lie outside their tensor, or of tensors that do not exist."""
     for what in _regions(deployment):
         network = deployment.network_named.get(what.network)
         if network is None:
@@ -173,7 +173,7 @@ def _is_share(network: Network, what: TensorRegion) -> bool:
 
 
 def _flaws_of_parts(deployment: Deployment) -> Iterator[str]:
-    """Inputs and outputs of parts are the regions that they say, of the same type, and so are those of plans."""
+    """Parts and plans whose inputs or outputs have another region or type than stated."""
     for part in deployment.parts:
         network = part.network
         ends = {"inputs": (part.inputs, network.inputs), "outputs": (part.outputs, network.outputs)}
@@ -276,7 +276,7 @@ def _misplaced_releases(deployment: Deployment, fifo: Fifo) -> Iterator[str]:
 
 
 def _mismatched_ends(deployment: Deployment, fifo: Fifo) -> Iterator[str]:
-    """Parts at either end of a FIFO whose tensor or region is not the one that the FIFO carries."""
+    """Parts whose tensor or region differs from what their FIFO carries."""
     network, what = deployment.network_named[fifo.what.network], region_text(fifo.what)
     if fifo.source == OUTSIDE:
         if fifo.what.tensor not in network.inputs or fifo.what.share is not None:
@@ -292,7 +292,7 @@ def _mismatched_ends(deployment: Deployment, fifo: Fifo) -> Iterator[str]:
 
 
 def _flaws_of_built_parts(deployment: Deployment) -> Iterator[str]:
-    """Built parts whose files are not in the folder, or whose sizes make no sense."""
+    """Built parts whose files are missing, or whose sizes are impossible."""
     for part in deployment.parts:
         if (built := part.built) is None:
             continue

@@ -28,7 +28,7 @@ FILE, REDUCED_FILE, WEIGHTS = "deployment.json", "pipeline.json", "weights"
 
 
 def save_deployment(deployment: Deployment, folder: str | Path) -> None:
-    """Writes the folder: what deployments say, and all weights of their networks and parts, each once."""
+    """Writes the folder: deployment.json, and all weights of its networks and parts, each once."""
     home = Path(folder)
     stored = _StoredWeights(deployment.networks)
     text = _text(deployment, stored)
@@ -41,7 +41,7 @@ def save_deployment(deployment: Deployment, folder: str | Path) -> None:
 
 
 def save_alone(deployment: Deployment, path: Path) -> None:
-    """Writes one file, which names weights by their digests and leaves them to the models."""
+    """Writes one file without weights, which it names by their digests; the model files hold them."""
     write_atomic(path, _text(deployment, _StoredWeights(deployment.networks)))
 
 
@@ -53,7 +53,7 @@ def _text(deployment: Deployment, stored: _StoredWeights) -> str:
 
 
 def load_deployment(folder: str | Path) -> Deployment:
-    """The deployment in a folder, judged before anybody relies on it."""
+    """The deployment in a folder, after the judge has checked it."""
     home = Path(folder)
     return _loaded(home / FILE, "give the folder of a deployment", _WeightShelf(home / WEIGHTS), with_plans=False)
 
@@ -86,7 +86,7 @@ def save_reduced(deployment: Deployment, folder: Path, *, is_beside_source: bool
 
 
 def sealed(data: dict[str, Any]) -> dict[str, Any]:
-    """The data with their digest: native code must get exactly what it was compiled for."""
+    """The data with their digest, since native code must get exactly what it was compiled for."""
     rest = {key: value for key, value in data.items() if key != "seal"}
     return {**rest, "seal": sha256(json.dumps(rest).encode()).hexdigest()}
 
@@ -128,7 +128,7 @@ def digest_of(path: Path) -> str:
 
 
 class _StoredWeights:
-    """The weights that are stored so far: those of the whole networks, and what parts have that is not in those."""
+    """The weights stored so far: those of the whole networks, and those that only parts have."""
 
     def __init__(self, networks: tuple[Network, ...]) -> None:
         self.networks = {network.name: network for network in networks}
@@ -155,7 +155,7 @@ class _StoredWeights:
 
 
 class _OwnWeights:
-    """The weights of networks that are at hand."""
+    """The weights of networks that are loaded."""
 
     def __init__(self, networks: Iterable[Network]) -> None:
         digests = WeightDigests()
@@ -169,7 +169,7 @@ class _OwnWeights:
 
 
 class _WeightShelf:
-    """The folder of weights, each read once: parts look into the arrays of the whole."""
+    """The folder of weights. Each file is read once; parts get views of the whole arrays."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

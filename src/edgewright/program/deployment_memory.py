@@ -1,4 +1,4 @@
-"""What a deployment takes of each memory: arenas, slots and weights, to the byte as they are allocated."""
+"""The memory that a deployment needs: arenas, slots and weights, exact to the byte."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNPACKED = "as networks have them, before kernels pack them"
 
 
 def worker_arenas(deployment: Deployment, worker: Worker) -> Mapping[str, int]:
-    """Bytes of each of a worker's arenas: what the largest of its parts needs, in whole cache lines."""
+    """Bytes of each of a worker's arenas: the need of its largest part, rounded up to whole cache lines."""
     arenas: dict[str, int] = {}
     for name in worker.parts:
         for memory, size in deployment.part_named[name].arenas.items():
@@ -44,7 +44,7 @@ def laid_out(deployment: Deployment) -> Mapping[tuple[str, str], ArenaLayout]:
 
 
 def weights(deployment: Deployment) -> Mapping[str, int]:
-    """Bytes of weights on each device. Each part is a library with weights of its own, which its replicas share."""
+    """Bytes of weights on each device. Each part is a library with its own weights, which its replicas share."""
     known: dict[str, dict[str, int]] = {}
     for worker in deployment.workers:
         own = known.setdefault(worker.device, {})
@@ -53,7 +53,7 @@ def weights(deployment: Deployment) -> Mapping[str, int]:
 
 
 def _weights_of(part: Part) -> int:
-    """Bytes of a part's weights, equal ones once: as packed for kernels, or else as the network has them."""
+    """Bytes of a part's weights, equal ones once: as packed for kernels if known, else as stored in the network."""
     if part.plan is not None and part.plan.packed:
         return packed_bytes(part.plan.packed)
     digests, network = WeightDigests(), part.network
@@ -62,7 +62,7 @@ def _weights_of(part: Part) -> int:
 
 
 def memory_predictions(deployment: Deployment) -> tuple[Prediction, ...]:
-    """RAM and weights of each device, exact; parts that another runtime executes are not in it."""
+    """Exact RAM and weights of each device; parts that another runtime executes are left out."""
     others = [part.name for part in deployment.parts if part.plan is None]
     how = f"exact, without {', '.join(others)}: another runtime executes them" if others else "exact"
     ram = [
@@ -76,7 +76,7 @@ def memory_predictions(deployment: Deployment) -> tuple[Prediction, ...]:
 
 
 def with_built_weights(deployment: Deployment, size: int) -> Deployment:
-    """The deployment of one device with the bytes of weights that its libraries were found to have."""
+    """The deployment of one device with the measured bytes of weights of its libraries."""
     others = [each for each in deployment.predictions if not each.name.startswith(WEIGHTS)]
     stored = [each for each in deployment.predictions if each.name.startswith(WEIGHTS)]
     exact = [replace(each, value=size, how=each.how.replace(UNPACKED, "exact")) for each in stored]

@@ -1,4 +1,4 @@
-"""The judge of deployments by what they compute: all parts interpreted over their FIFOs, frame after frame.
+"""Judges what deployments compute: interprets all parts over their FIFOs, frame by frame.
 
 Workers start and end parts in a random order, one that could happen; slots are poisoned when they are free again, and
 what is read while it may not be shows in the results. Every frame is held against the whole network.
@@ -39,7 +39,7 @@ def deployment_errors(
 
 @dataclass
 class _Ring:
-    """A FIFO at work: its slots, how many frames were written, and how many each reader has read."""
+    """The state of a FIFO: its slots, the number of frames written, and the number read by each reader."""
 
     fifo: Fifo
     shape: tuple[int, ...]
@@ -69,7 +69,7 @@ _Event = str | Worker | tuple[_Ring, bool]
 
 
 class DeploymentRun:
-    """A deployment at work on frames, one event at a time."""
+    """The state of a deployment that processes frames, one event at a time."""
 
     def __init__(self, deployment: Deployment, frames: Sequence[Frame], random: Random) -> None:
         self.deployment, self.frames, self.random = deployment, frames, random
@@ -96,7 +96,7 @@ class DeploymentRun:
                 yield from ((part, frame) for part in worker.parts)
 
     def errors(self, wanted: Sequence[Frame], tolerance: float) -> Iterator[str]:
-        """Runs until all frames are out, or nobody can go on."""
+        """Runs until all frames are out, or no worker can continue."""
         while True:
             events: list[_Event] = [*self._starts(), *self.running, *self._gifts(), *self._results()]
             if not events:

@@ -38,7 +38,7 @@ class WeightedNetwork(StoredNetwork):
 
 
 def file_form(kind: Any) -> Any:
-    """The type that stands for this one in a file."""
+    """The type that replaces this one in a file."""
     if kind is Network:
         return Annotated[WeightedNetwork, AfterValidator(_network), PlainSerializer(_network_to_dict)]
     if kind is Plan:

@@ -23,7 +23,7 @@ from .steps import ROWS, SUM_BYTES, Sweep, sums_bytes
 
 
 def flaws(plan: Plan) -> Iterator[str]:
-    """What is wrong, one remark after the other; where something is, looking further may not make sense."""
+    """The flaws of a plan. Later checks rely on earlier ones, so the first kind with flaws ends the list."""
     for flaw in network_flaws(plan.network):
         yield flaw
         return
@@ -36,7 +36,7 @@ def flaws(plan: Plan) -> Iterator[str]:
 
 
 def network_flaws(network: Network) -> Iterator[str]:
-    """What is wrong with a network that comes from a file: names, tensors, layers that do not fit together."""
+    """The flaws of a network from a file: names, tensors, layers that do not fit together."""
     for flaw in end_flaws(network):
         yield flaw
         return
@@ -47,13 +47,13 @@ def network_flaws(network: Network) -> Iterator[str]:
 
 
 def end_flaws(network: Network) -> Iterator[str]:
-    """What is wrong with a network's names and tensors, whoever computes them."""
+    """The flaws of a network's names and tensors; layers are not checked."""
     yield from _flaws_of_names(network)
     yield from _flaws_of_tensors(network)
 
 
 def _flaws_of_names(network: Network) -> Iterator[str]:
-    """Every name that is used is one of a tensor, and inputs and constants are what they say."""
+    """Names without a tensor, and contradictory inputs, constants, states or outputs."""
     used = {*network.inputs, *network.outputs, *network.layouts, *network.file_tensors}
     for layer in network.layers:
         used.update((*layer.inputs, layer.output))
@@ -94,7 +94,7 @@ def _is_tensor(tensor: Tensor) -> bool:
 
 
 def _can_store(dtype: DType, quant: Quant) -> bool:
-    """Whether zero points are numbers of an integer type, and scales positive in float32, which C keeps them in."""
+    """Whether zero points fit an integer type, and scales are positive in float32, as which C stores them."""
     if dtype.numpy.kind not in "iu":
         return False
     info = np.iinfo(dtype.numpy)
@@ -121,7 +121,7 @@ def _flaws_of_buffers(plan: Plan) -> Iterator[str]:
 
 
 def _is_used(plan: Plan, buffer: Buffer) -> bool:
-    """Whether the buffer serves what it says that it serves, and is the only one to do so."""
+    """Whether the buffer serves its stated owner, and is the only one that does."""
     stages = plan.program.stages
     match buffer.kind:
         case BufferKind.TENSORS:
@@ -138,7 +138,7 @@ def _is_used(plan: Plan, buffer: Buffer) -> bool:
 
 
 def _is_of_lanes(plan: Plan, buffer: Buffer) -> bool:
-    """Whether the buffer has an equal part for each lane of the one stage that it lives in."""
+    """Whether the buffer lives in one stage and has an equal part for each of its lanes."""
     stage = plan.program.stages[buffer.first] if plan.program.stages else None
     is_alone = stage is not None and buffer.first == buffer.last and stage.schedule.lanes == buffer.lanes
     return is_alone and buffer.size % buffer.lanes == 0
@@ -168,7 +168,7 @@ def _starts(buffer: Buffer, view: View) -> tuple[int, int]:
 
 
 def _flaws_of_slots(plan: Plan) -> Iterator[str]:
-    """What lies in the caller's memory lies there alone and densely, and inputs are not written there."""
+    """Tensors in the caller's memory that share it, are not dense, or are inputs that a layer writes."""
     network = plan.network
     if len(set(plan.outside)) < len(plan.outside):
         yield "a tensor in the caller's memory stands twice"
@@ -225,7 +225,7 @@ def _is_pulled(view: View, tensor: Tensor) -> bool:
 
 
 def _flaws_of_layers(plan: Plan) -> Iterator[str]:
-    """Every layer runs in one stage, or is free."""
+    """Layers that do not run in exactly one stage, unless they are free."""
     for stage in plan.program.stages:
         for name in stage.layers:
             if name not in plan.network.by_name:
@@ -261,7 +261,7 @@ def _flaws_of_stage(plan: Plan, stage: Stage) -> Iterator[str]:
 
 
 def _row_problem(trace: RowTrace) -> str:
-    """Why the layers cannot run row by row, or an empty text where they can."""
+    """Why the layers cannot run row by row; empty if they can."""
     try:
         return "" if trace.demands else "nothing runs row by row"
     except ModelError as error:
@@ -269,7 +269,7 @@ def _row_problem(trace: RowTrace) -> str:
 
 
 def _flaws_of_sums(plan: Plan, stage: Stage) -> Iterator[str]:
-    """Layers with running sums whose buffer is missing: integers need one of their own, real numbers use the output."""
+    """Layers with running sums whose buffer is missing: integers need a buffer, real numbers use the output."""
     for name in plan.program.partial(stage):
         wanted = sums_bytes(plan.network, plan.network.by_name[name])
         buffer = plan.buffer_for(BufferKind.SUMS, name)
@@ -280,7 +280,7 @@ def _flaws_of_sums(plan: Plan, stage: Stage) -> Iterator[str]:
 
 
 def _flaws_of_planes(plan: Plan, stage: Stage) -> Iterator[str]:
-    """Layers that work channel by channel without the scratch that they compute a channel in."""
+    """Layers that work channel by channel without scratch for one channel."""
     for name in _by_channels(stage):
         layer = plan.network.by_name[name]
         x, y = (plan.network.tensors[tensor] for tensor in (layer.inputs[0], layer.output))

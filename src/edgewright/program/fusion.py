@@ -1,4 +1,4 @@
-"""Layers that run together as one stage: in which parts, row by row or layer after layer, and what follows for each."""
+"""Layers fused into one stage: their parts, row-by-row or layer-by-layer order, and what follows for each layer."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class FusionSchedule:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every layer is computed at once."""
+        """Whether every layer is computed as a whole."""
         return not self.splits and not self.streamed
 
     @property
@@ -109,7 +109,7 @@ class FusedLayers:
 
     @cached_property
     def wholes(self) -> Mapping[str, Step]:
-        """For each layer the step that computes all of it."""
+        """For each layer, the step that computes its whole output."""
         whole_steps = {}
         for name in self.schedule.layers:
             layer = self.network.by_name[name]
@@ -130,7 +130,7 @@ class FusedLayers:
 
     @cached_property
     def _read_inside(self) -> set[str]:
-        """The layers whose output others of them read, directly or through layers that execute nothing."""
+        """The layers of the group whose output another one reads, directly or through layers that execute nothing."""
         inside = set(self.schedule.layers)
         places = [self.network.position[name] for name in inside]
         sources: dict[str, tuple[str, ...]] = {}  # of each tensor: the fused layers that it is made of

@@ -1,4 +1,4 @@
-"""Which input elements a step would read after it has itself overwritten them: the interpreter's view of time.
+"""The input elements that a step would read after it has itself overwritten them.
 
 Nothing here is shared with the planner's safe distances (`memory.overlap`): stamps are found by asking the operator,
 atom by atom along each axis, what it reads.
@@ -94,7 +94,7 @@ def overwritten_before_read(
 
 
 def _grid(places: Places, names: Sequence[str]) -> int:
-    """The largest number of bytes that divides every address of these tensors."""
+    """The greatest common divisor of all addresses of these tensors, in bytes."""
     numbers = []
     for name in names:
         view = places.plan.views[name]
@@ -118,7 +118,7 @@ def _parts(region: Region) -> Iterator[tuple[tuple[slice, ...], Region]]:
 
 
 class _FirstWrites:
-    """For each cell of a range of memory the time of the first write to it."""
+    """The time of the first write to each cell of a range of memory."""
 
     def __init__(self, low: int, high: int, grid: int) -> None:
         self.low, self.high, self.grid = low, high, grid
@@ -130,7 +130,7 @@ class _FirstWrites:
             np.minimum.at(self.times, (addresses[inside] + k - self.low) // self.grid, times[inside])
 
     def before(self, addresses: Array, times: Array, size: int, strict: bool) -> Array | None:
-        """Which elements are written before their given times, or at them too if `strict`; None where no element is."""
+        """The elements written before their given times, or at them too if `strict`; None if there are none."""
         earlier: Array = np.zeros(addresses.shape, dtype=bool)
         for k in range(0, size, self.grid):
             inside = (addresses + k >= self.low) & (addresses + k < self.high)

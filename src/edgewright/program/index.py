@@ -20,7 +20,7 @@ class AffineExpr:
 
 @dataclass(frozen=True, slots=True)
 class TableExpr:
-    """One value for each iteration of a loop, where no affine expression fits them."""
+    """One value for each iteration of a loop, if no affine expression fits."""
 
     values: tuple[int, ...]
     variable: str
@@ -69,7 +69,7 @@ def scaled(expr: IndexExpr, factor: int) -> IndexExpr:
 
 
 def tabled(expr: IndexExpr, counts: Mapping[str, int]) -> IndexExpr:
-    """The same as a table where it depends on one of these loop variables alone; by their numbers of iterations."""
+    """The expression as a table if it depends on one of these loop variables alone; `counts` are their iterations."""
     names = dict.fromkeys(variables(expr))
     if len(names) != 1 or not names.keys() <= counts.keys():
         return expr

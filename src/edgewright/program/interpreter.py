@@ -1,4 +1,4 @@
-"""Executes any Plan step by step in byte arrays, as the chip would: the judge of every planner.
+"""Executes any Plan step by step in byte arrays, as the chip would, to check every planner.
 
 Every byte that is not live is poisoned after each stage, and an input element that a step would overwrite before its
 last read is poisoned before the step. So a wrong region, order, lifetime, address or overlap shows as a wrong result.
@@ -25,7 +25,7 @@ POISON = 0xFF  # NaN as a float, -1 as an integer
 
 
 class Interpreter:
-    """The memories of a plan, and the plan's steps carried out in them."""
+    """Executes the steps of a plan in its memories."""
 
     def __init__(
         self,
@@ -96,11 +96,11 @@ class Interpreter:
         yield from self._run_stage(self.plan.program.stages[index])
 
     def results(self) -> dict[str, Array]:
-        """The outputs, once all stages have run."""
+        """The outputs, after all stages have run."""
         return {name: self._result(name) for name in self.network.outputs}
 
     def _result(self, name: str) -> Array:
-        """An output as it lies in memory; one that depends on no input is a constant."""
+        """An output from memory; an output that depends on no input is a constant."""
         if name in self.network.constants:
             return self.network.constants[name]
         return self._load(name, Region.whole(self.network.tensors[name].shape))
@@ -151,7 +151,7 @@ class Interpreter:
             self._store(layer.output, Region.whole(result.shape), value)
 
     def _sums(self, name: str) -> Array:
-        """The running sums of a layer, as they lie in memory: in a buffer of their own, or in its output."""
+        """The running sums of a layer: in a separate buffer, or in its output."""
         output = self.network.by_name[name].output
         shape = self.network.tensors[output].shape
         buffer = self.plan.buffer_for(BufferKind.SUMS, name)
@@ -187,7 +187,7 @@ class Interpreter:
         self._store(layer.output, step.region, value)
 
     def _pull(self, name: str, needed: Region) -> None:
-        """Puts the rows of a pulled input that are not there yet into its window, one after the other."""
+        """Writes the missing rows of a pulled input into its window, one by one."""
         if name not in self._coming:
             return
         value, had = self._coming[name]
@@ -204,7 +204,7 @@ class Interpreter:
             data[part][wrong] = np.frombuffer(bytes([self.poison] * 8), dtype=data.dtype)[0]
 
     def _load(self, name: str, region: Region) -> Array:
-        """A copy of the region as it lies in memory now."""
+        """A copy of the region's current values in memory."""
         data = np.empty(region.shape, dtype=self.network.tensors[name].dtype.numpy)
         for piece in self.places.pieces(name, region):
             data[piece.index] = self._memory(name, piece)

@@ -1,4 +1,4 @@
-"""Whether layers can run as a schedule says, and if not, which layer prevents it and why.
+"""Whether layers can run as a schedule says; if not, which layer prevents it and why.
 
 Plans by hand and plans from files are held against `problems`; searches ask the same questions layer by layer.
 """
@@ -21,7 +21,7 @@ AXES = {ROWS: "rows", COLUMNS: "columns", CHANNELS: "channels"}
 def problems(
     network: Network, schedule: FusionSchedule, free: Collection[str] = (), pulled: Collection[str] = ()
 ) -> Iterator[str]:
-    """The reasons why the layers cannot run as scheduled; none where they can. After a first reason, others may follow
+    """The reasons why the layers cannot run as scheduled; empty if they can. After a first reason, others may follow
     from it.
 
     Layers in `free` execute nothing, inputs in `pulled` come row by row.
@@ -148,7 +148,7 @@ def streaming(fused: FusedLayers, pulled: Collection[str] = ()) -> Iterator[str]
 
 
 def _axes(fused: FusedLayers, pulled: Collection[str]) -> Iterator[str]:
-    """Axes that are cut twice, and tiles that contradict inputs whose rows arrive once and one by one."""
+    """Axes that are cut twice, and tiles that contradict inputs whose rows arrive one by one, only once."""
     schedule, axes = fused.schedule, fused.schedule.axes
     if len(set(axes)) < len(axes) or not set(axes) <= set(AXES):
         yield f"tiles of '{schedule.name}': each axis once, out of {sorted(AXES)} (rows, columns, channels)"

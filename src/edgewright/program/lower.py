@@ -38,11 +38,11 @@ class KernelCall:
     part: int = 0  # of the layer, where a stage has several calls for it
 
     def key(self, stage: int) -> CallKey:
-        """What tells the call from the others of a plan."""
+        """The key of the call, unique within a plan."""
         return CallKey(stage, self.layer, self.kind, self.part)
 
     def step(self, at: Mapping[str, int]) -> Step | None:
-        """The step that the call computes in the iteration `at`; None where it is empty, or the call finishes sums."""
+        """The step that the call computes in the iteration `at`; None if it is empty or the call finishes sums."""
         if self.kind is CallKind.FINISH:
             return None
         region = evaluated(self.region, at)
@@ -136,7 +136,7 @@ class _Lowering:
         yield For(CHUNK, len(known), tuple(call for step in steps for call in self._call(step, (rows, cut))))
 
     def _call(self, step: Step, cuts: tuple[_Cut, ...]) -> Iterator[KernelCall]:
-        """The call for a step, restricted by all enclosing tiles; none where its region is empty in every iteration."""
+        """The call for a step, restricted by all enclosing tiles; nothing if its region is empty in every iteration."""
         layer = self.network.by_name[step.layer]
         loops = self.loops[1:] if self.stage.schedule.is_banded else self.loops
         tiles = [_Cut.of_parts(name, tiling, step.layer) for name, tiling in loops]

@@ -32,7 +32,7 @@ class WholeLayer:
 
 @dataclass(frozen=True)
 class Nesting:
-    """For weights that are a slice of larger ones, the layer that has these."""
+    """For weights that are a slice of larger ones, the layer that has the larger ones."""
 
     wholes: Mapping[str, WholeLayer]  # by digest of the slice
     split: frozenset[str]  # by digest: slices that windows must be split for, and their wholes (see `split_channels`)
@@ -46,7 +46,7 @@ class Nesting:
 
 
 def nesting_of(networks: Sequence[Network]) -> Nesting | None:
-    """The layers of these networks that are slices of others, each with the largest of those; None without any."""
+    """The layers of these networks that are slices of others, each with the largest of them; None if there are none."""
     digests = WeightDigests()
     layers = sorted(_products(networks), key=lambda one: -one.weights.size)
     larger: dict[tuple[object, ...], list[WholeLayer]] = {}

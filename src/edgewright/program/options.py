@@ -1,4 +1,4 @@
-"""Choices about the code that are the user's: whose rounding, whose kernels, how the compiler optimises."""
+"""The user's choices about code: rounding, kernels, optimisation of the compiler."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..platform.target import Target
 
 
 class Rounding(Enum):
-    """Whose rounding int8 TFLite layers follow, where the runtimes disagree."""
+    """The runtime whose rounding int8 TFLite layers follow; the runtimes disagree."""
 
     REFERENCE = "reference"  # LiteRT's reference kernels (BUILTIN_REF): bit-exact
     TFLM = "tflm"  # TensorFlow Lite Micro and CMSIS-NN: fully connected layers round twice, as convolutions do
@@ -39,7 +39,7 @@ class Options:
         return replace(self, optimise=None, renamed=())
 
     def optimise_flag(self, target: Target) -> str:
-        """As the compiler is told."""
+        """The compiler's flag for the optimisation level."""
         is_chip = target.is_microcontroller
         wanted = self.optimise or (Optimise.SIZE if is_chip else Optimise.SPEED)
         return "-Os" if wanted is Optimise.SIZE else "-O2" if is_chip else "-O3"

@@ -1,4 +1,4 @@
-"""Whether each step of a program finds its inputs computed: counted in regions, without looking at memory.
+"""Whether the inputs of each step are computed before it: counted in regions, independent of memory.
 
 The planner asks this of every program it writes down; finished plans are judged byte by byte (`check`).
 """
@@ -54,7 +54,7 @@ def check_order(program: Program) -> Program:
 
 
 def _cover(parts: list[Region], region: Region) -> None:
-    """Adds a region to the list, merged with the last one where it continues that along one axis, as rows do."""
+    """Adds a region to the list, merged with the last one if it continues that along one axis, as rows do."""
     if parts:
         pairs = list(zip(parts[-1].bounds, region.bounds, strict=True))
         differing = [axis for axis, (a, b) in enumerate(pairs) if a != b]

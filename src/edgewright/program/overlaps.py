@@ -1,4 +1,4 @@
-"""The judge of shared memory: whether anybody writes bytes that somebody else still needs.
+"""Judges shared memory: whether any part writes bytes that another one still needs.
 
 What may happen at the same time follows from relations, workers and FIFOs; which bytes that takes follows from the
 steps of the plans (`byte_trace`). Conflict graphs, lifetimes and layouts are not asked.
@@ -23,7 +23,7 @@ Stages = Collection[int] | None  # of a plan; None: all
 
 
 def overlaps(deployment: Deployment) -> Iterator[str]:
-    """What overwrites what, each as a sentence."""
+    """The harmful overwrites, each as a sentence."""
     runs = [
         PartRun(deployment, worker, name, plan)
         for worker in deployment.workers
@@ -43,7 +43,7 @@ def overlaps(deployment: Deployment) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class PartRun:
-    """A part as one worker runs it, and the bytes of the device's memories that it takes."""
+    """A part on one worker, and the bytes that it uses of the device's memories."""
 
     deployment: Deployment
     worker: Worker
@@ -133,7 +133,7 @@ def _pulling(deployment: Deployment, fifo: Fifo, reader: PartRun) -> int:
 
 
 def _overwritten_frames(deployment: Deployment, fifo: Fifo, run: PartRun) -> Iterator[str]:
-    """A part that writes where a frame lies which others still read, or which is kept."""
+    """Parts that overwrite a frame that others still read, or that is kept."""
     for home, start, size in _frame_places(deployment, fifo):
         if home not in run.homes or not _meet(run.reach(home), range(start, start + size)):
             continue
@@ -178,7 +178,7 @@ def _is_beside(deployment: Deployment, fifo: Fifo, part: str) -> bool:
 
 
 def _frame_places(deployment: Deployment, fifo: Fifo) -> Iterator[tuple[Home, int, int]]:
-    """Where frames of a FIFO lie: its slots, or the one place that the plans of its ends have for it."""
+    """The memory of a FIFO's frames: its slots, or the one place in the plans of its ends."""
     if _has_slots(deployment, fifo):
         for home, layout in deployment.arenas.items():
             for at in layout.slots.get(fifo.what, ()):
@@ -196,7 +196,7 @@ def _has_slots(deployment: Deployment, fifo: Fifo) -> bool:
 
 
 def _place(deployment: Deployment, fifo: Fifo, part: str) -> tuple[Home, int, int] | None:
-    """Where the plan of a part has the tensor of a FIFO; None where it is not in its arena as a whole."""
+    """The place of a FIFO's tensor in a part's plan; None if it is not in the arena as a whole."""
     plan = deployment.part_named[part].plan
     own = deployment.part_named[part].own(fifo)
     if plan is None or own in plan.outside or own not in plan.views:
@@ -210,7 +210,7 @@ def _place(deployment: Deployment, fifo: Fifo, part: str) -> tuple[Home, int, in
 
 
 def _moved_ends(deployment: Deployment, runs: list[PartRun]) -> Iterator[str]:
-    """Frames that lie in place, but not at one address for all who write and read them."""
+    """Frames in place whose writers and readers have them at different addresses."""
     with_plan = {run.part for run in runs}
     for fifo in deployment.fifos:
         names = [name for name in fifo.ends if name in with_plan]
@@ -253,7 +253,7 @@ def _overwritten_buffers(deployment: Deployment, buffer: FirmwareBuffer, runs: l
 
 
 def _overlapping_slots(deployment: Deployment) -> Iterator[str]:
-    """Slots and buffers of the firmware that lie over each other and may be in use together."""
+    """Slots and firmware buffers that overlap and may be in use at the same time."""
     for home, layout in deployment.arenas.items():
         things: list[_SlotThing] = []
         for fifo in deployment.fifos:
@@ -310,7 +310,7 @@ def _worker_span(deployment: Deployment, fifo: Fifo, device: str) -> _WorkerSpan
 
 
 def _in_turn(one: _WorkerSpan | None, other: _WorkerSpan | None) -> bool:
-    """Whether a worker is done with one slot before it comes to the other."""
+    """Whether a worker has finished with one slot before it uses the other."""
     if one is None or other is None or one[0] != other[0]:
         return False
     return one[2] < other[1] or other[2] < one[1]
@@ -321,5 +321,5 @@ def _meet(a: range, b: range) -> bool:
 
 
 def _first(mask: Array) -> int | None:
-    """The first byte that is marked."""
+    """The index of the first marked byte."""
     return int(mask.argmax()) if mask.any() else None

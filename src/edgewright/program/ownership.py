@@ -1,4 +1,4 @@
-"""A plan carried out with names in place of numbers: each byte remembers which element was last written to it.
+"""Executes a plan symbolically: each byte remembers which element was last written to it.
 
 A step is right when every byte that it reads still belongs to the element that it means, and when it does not itself
 overwrite what it has yet to read. Nothing is computed, no lifetime is believed, and nothing is shared with those who
@@ -35,7 +35,7 @@ def is_too_large(plan: Plan) -> bool:
 
 
 def misuses(plan: Plan, pushed: Collection[str] = ()) -> Iterator[PlanFault]:
-    """The faults of the first step that goes wrong when the plan is carried out; the plan must be well formed.
+    """The faults of the first wrong step of a symbolic run; the plan must be well formed.
 
     Rows of outputs in `pushed` leave as soon as they are made.
     """
@@ -162,7 +162,7 @@ class _Run:
             yield PlanFault(FaultKind.MEMORY, f"layer '{step.layer}' overwrites part of '{name}' before it has read it")
 
     def _pull(self, name: str, needed: Region) -> None:
-        """The rows of a pulled input that are not there yet come into its window, one after the other."""
+        """Writes the missing rows of a pulled input into its window, one by one."""
         if name not in self.coming:
             return
         axis = (self.plan.views[name].window or (0, 0))[0]
@@ -277,7 +277,7 @@ def _grid(plan: Plan) -> int:
 
 
 class _Marks:
-    """A number for every cell of every tensor: the same for elements that hold the same value by being moved.
+    """A number for every cell of every tensor; elements that are only moved keep their number.
 
     Memory is divided into cells of `grid` bytes, which divide every address and the size of every element.
     """
@@ -364,7 +364,7 @@ def _taken(start: int, size: int, step: int) -> slice:
 
 
 def _part_of_sum(plan: Plan, step: Step, layer: Layer) -> Region:
-    """What a step adds: a region of the output, and of the input's axes that are summed over."""
+    """The contribution of a step: a region of the output and of the input's summed axes."""
     needed = plan.program.needs(step)[0]
     axes = reduction_axes(layer.op, plan.network.shapes(layer))
     return Region((*step.region.bounds, *(needed.bounds[axis] for axis in axes)))

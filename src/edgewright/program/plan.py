@@ -38,7 +38,7 @@ class BufferKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """A piece of memory that is reserved from stage `first` to stage `last`, both included."""
+    """A piece of memory, reserved from stage `first` to stage `last` inclusive."""
 
     name: str
     size: int
@@ -52,7 +52,7 @@ class Buffer:
 
     @property
     def part(self) -> int:
-        """Bytes that each lane has for itself."""
+        """Bytes of each lane's own part."""
         return self.size // self.lanes
 
     @property
@@ -61,7 +61,7 @@ class Buffer:
 
 
 def slot_name(tensor: str) -> str:
-    """The memory of an input or output that lies where the caller has it."""
+    """The name of the memory of an input or output that the caller provides."""
     return f"slot of {tensor}"
 
 
@@ -82,7 +82,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """What a technique did for the peak, in the order in which techniques were added."""
+    """The saving of one technique, in the order in which techniques were added."""
 
     technique: str
     peak_bytes: int
@@ -90,7 +90,7 @@ class Saving:
 
 @dataclass(frozen=True, slots=True)
 class CheaperPlan:
-    """What layers in parts would take, beside a plan of whole layers."""
+    """The need of layers in parts, reported with a plan of whole layers."""
 
     peak_bytes: int
     extra_instructions: float | None  # a share; None where the target's are not known
@@ -167,7 +167,7 @@ class Plan:
 
     @property
     def stack_bytes(self) -> int | None:
-        """The most stack that a run takes, where that is known."""
+        """The maximum stack of a run, if known."""
         return self.linked.stack_bytes if self.linked is not None else None
 
     @property
@@ -176,16 +176,16 @@ class Plan:
         return self.program.free
 
     def is_by_rows(self, tensor: str) -> bool:
-        """Whether an input comes, or an output leaves, row by row: just a few rows of it lie in memory."""
+        """Whether an input or output is transferred row by row, with only a few rows in memory."""
         return tensor in self.views and self.views[tensor].window is not None
 
     @cached_property
     def pulled(self) -> tuple[str, ...]:
-        """The inputs that come row by row."""
+        """The inputs that arrive row by row."""
         return tuple(filter(self.is_by_rows, self.network.inputs))
 
     def pulls(self, stage: Stage) -> bool:
-        """Whether the stage reads an input that comes row by row."""
+        """Whether the stage reads an input that arrives row by row."""
         return any(name in self.pulled for layer in stage.layers for name in self.network.by_name[layer].inputs)
 
     @property
@@ -199,19 +199,19 @@ class Plan:
 
     @property
     def is_least_whole(self) -> bool:
-        """Whether it is proven least, but for whole layers alone."""
+        """Whether it is proven least among plans of whole layers only."""
         return self.optimal and not self.is_in_parts
 
     @property
     def scope(self) -> str:
-        """Among which plans it is the least where it is optimal, as the end of a phrase."""
+        """The set of plans that an optimality proof covers, as the end of a phrase."""
         if self.is_in_parts:
             return ""
         return " for whole layers that share no memory" if self.plain else " for whole layers"
 
     @property
     def less_ram(self) -> tuple[str, str]:
-        """What takes less RAM than the proof covers: its bytes, where they are known, and how; empty: nothing."""
+        """A cheaper alternative outside the proof: its bytes, if known, and how to get it; empty if there is none."""
         if self.cheaper is None:
             return ("", "layers in parts may take less RAM: --minimise ram") if self.is_least_whole else ("", "")
         if self.cheaper.peak_bytes >= self.peak_bytes:
@@ -220,7 +220,7 @@ class Plan:
 
     @property
     def quality(self) -> str:
-        """How good the plan is, as a phrase: optimal, or how far above its bound it may be."""
+        """The plan's quality as a phrase: optimal, or the gap to its bound."""
         if self.optimal:
             return f"proven least{self.scope}"
         if self.searched:
@@ -233,7 +233,7 @@ class Plan:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a user should know about the plan beyond its figures."""
+        """Remarks for users beyond the plan's figures."""
         if self.resident_bytes is None:
             return ()
         return (
@@ -247,7 +247,7 @@ class Plan:
 
     @cached_property
     def lanes(self) -> int:
-        """Cores that the plan is for: the most that compute parts of a stage at the same time."""
+        """The number of cores that the plan uses: the most that compute parts of a stage at the same time."""
         return max((stage.schedule.lanes for stage in self.program.stages), default=1)
 
     @property
@@ -268,13 +268,13 @@ class Plan:
 
     @cached_property
     def arenas(self) -> Mapping[str, int]:
-        """Bytes used of each memory, in whole words; those of the caller are not among them."""
+        """Bytes used of each memory, in whole words, without the caller's memories."""
         own = (buffer for buffer in self.buffers if buffer.memory not in self.slots)
         return arena_sizes(own, self.alignment)
 
     @cached_property
     def slots(self) -> Mapping[str, int]:
-        """Bytes of each memory of the caller's."""
+        """Bytes of each of the caller's memories."""
         memories = {slot_name(name) for name in self.outside}
         return arena_sizes((buffer for buffer in self.buffers if buffer.memory in memories), 1)
 
@@ -315,7 +315,7 @@ class Plan:
 
     @cached_property
     def occupied(self) -> Mapping[str, tuple[int, ...]]:
-        """For each memory and stage the bytes that buffers hold; what two share is counted once."""
+        """Bytes held by buffers, for each memory and stage; shared bytes count once."""
         stages = range(max(1, len(self.program.stages)))
         lives = [self.live(stage) for stage in stages]
         return {
@@ -330,7 +330,7 @@ class Plan:
 
 
 def arena_sizes(buffers: Iterable[Buffer], alignment: int) -> Mapping[str, int]:
-    """Bytes that the buffers come to in each memory, in whole words."""
+    """Bytes of all buffers in each memory, in whole words."""
     sizes: dict[str, int] = {}
     for buffer in buffers:
         end = -(-buffer.end // alignment) * alignment
@@ -355,7 +355,7 @@ def copied_parts(network: Network, views: Mapping[str, View]) -> Mapping[str, tu
 
 
 def _is_joined(network: Network, layer: Layer) -> bool:
-    """Whether a concat is well formed: plans are read from files before anything is known of them."""
+    """Whether a concat is well formed; a plan from a file may hold anything."""
     assert isinstance(layer.op, Concat)
     ranks = {len(network.tensors[name].shape) if name in network.tensors else -1 for name in layer.inputs}
     (rank, *others) = {*ranks, len(network.tensors[layer.output].shape) if layer.output in network.tensors else -1}
@@ -365,7 +365,7 @@ def _is_joined(network: Network, layer: Layer) -> bool:
 def _lies_in_place(
     network: Network, views: Mapping[str, View], source: str, target: str, axis: int, start: int
 ) -> bool:
-    """Whether a tensor lies where the part of another that begins at an index along the axis lies."""
+    """Whether a tensor lies at the part of another tensor that begins at an index along the axis."""
     x, y = network.tensors[source], network.tensors[target]
     if source not in views or target not in views or x.dtype is not y.dtype or x.quant != y.quant:
         return False
@@ -400,14 +400,14 @@ class FaultKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PlanFault:
-    """What is wrong with a plan, or with a deployment of several."""
+    """A fault of a plan or a deployment."""
 
     kind: FaultKind
     message: str  # without a full stop: it goes into a sentence
 
 
 def judged(thing: Judged, judges: Iterable[tuple[FaultKind, Callable[[Judged], Iterator[str]]]]) -> Iterator[PlanFault]:
-    """What the judges find, one after the other, up to the first that finds anything."""
+    """The faults from the first judge that finds any."""
     for kind, judge in judges:
         has_faults = False
         for message in judge(thing):

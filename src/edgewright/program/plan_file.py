@@ -1,4 +1,4 @@
-"""Plan files as they are read: the type of every field, and plans made of what has it.
+"""Reads plan files: checks the type of every field and builds the plan.
 
 Files are untrusted. Here numbers are numbers, texts are texts and lists are lists: those of the plan's own data classes
 (Buffer, View, Tensor), or of an entry below where the file says something in another way. Whether names exist and ranks
@@ -150,7 +150,7 @@ class _Selection(FileEntry):
 
 
 class _Head(FileEntry):
-    """The one field that says whether the others can be understood."""
+    """The format version, which decides whether the other fields can be read."""
 
     model_config = ConfigDict(extra="ignore")
     format: Any = None
@@ -206,14 +206,14 @@ class PlanFile(FileEntry):
 
 
 def parsed(content: bytes | str, format_: int) -> PlanFile:
-    """The file's content, of the right types throughout; or what is wrong, in one sentence."""
+    """The file's content after a check of all types; raises an error with one sentence."""
     return validated(content, PlanFile, format_, "plan")
 
 
 def validated(
     content: bytes | str, model: type[Validated], format_: int, thing: str, context: object = None
 ) -> Validated:
-    """The content of a file of some kind, when it is one of this format and all types are right."""
+    """The content of a file of this kind, after a check of its format and all types."""
     no_format = f"this is not an edgewright {thing}: there is no 'format' in it"
     try:
         head = _Head.model_validate_json(content)

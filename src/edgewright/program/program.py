@@ -1,4 +1,4 @@
-"""The network as executed: stages, and the steps that follow from them. Where data lies is said by a Plan."""
+"""The network as executed: stages and their steps. A Plan adds the addresses of data."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Program:
         return FusedLayers(self.network, stage.schedule, self.free)
 
     def partial(self, stage: Stage) -> tuple[str, ...]:
-        """The layers of a stage that are summed up part by part: their output is there when the stage ends."""
+        """The layers of a stage that are summed part by part; their output is complete when the stage ends."""
         return self.fused(stage).partial
 
     def steps(self, stage: Stage) -> Iterator[Step]:
@@ -91,7 +91,7 @@ class Program:
                 yield step if step.sweep is stage.sweep else replace(step, sweep=stage.sweep)
 
     def whole_steps(self, fused: FusedLayers) -> tuple[Step, ...]:
-        """One step for each layer; of a concat, only the parts that do not lie in place yet."""
+        """One step for each layer; for a concat, only the parts that are not already in place."""
         steps: list[Step] = []
         for name, step in fused.wholes.items():
             copied = self.copied.get(name) if fused.schedule.is_whole else None
@@ -118,7 +118,7 @@ class Program:
         return layer.op.needs(step.region, shapes)
 
     def macs(self) -> int:
-        """Multiply-accumulates that are really executed, recomputed ones included."""
+        """Executed multiply-accumulates, including recomputed ones."""
         return sum(self.macs_of(stage) for stage in self.stages)
 
     def macs_of(self, stage: Stage) -> int:

@@ -1,4 +1,4 @@
-"""Fused layers carried out row by row, on demand: the phases of M 4 without a table of phases.
+"""Fused layers executed row by row on demand: the phases of M 4 without a table of phases.
 
 The last layers are driven from top to bottom. A layer that lacks rows asks its producers for them, one step at a
 time, so that every row is computed as late as possible and its memory is free again as early as possible. Skip
@@ -35,7 +35,7 @@ class PixelChain:
 
 @dataclass(frozen=True, slots=True)
 class RowDemand:
-    """Before its k-th step, a chain wants `stops[k]` rows of another one."""
+    """Before its k-th step, a chain needs `stops[k]` rows of another chain."""
 
     producer: int  # its place among the chains
     stops: tuple[int, ...]
@@ -43,7 +43,7 @@ class RowDemand:
 
 @dataclass(frozen=True)
 class RowTrace:
-    """A streamed schedule with all that follows from its operators: who asks whom, and for how much."""
+    """A streamed schedule and the demands between its layers that follow from the operators."""
 
     fused: FusedLayers
 
@@ -115,7 +115,7 @@ class RowTrace:
         return next((Tiling(self.fused, split) for split in self.fused.schedule.splits if split.axis == ROWS), None)
 
     def wanted(self, sink: int, rounds: int) -> int:
-        """Rows of a last layer that must be computed after this number of rounds."""
+        """Rows of a sink that must be computed after this number of rounds."""
         return -(-rounds * self.heights[sink] // self.rounds)
 
     @cached_property
@@ -217,7 +217,7 @@ class RowTrace:
         return all(self._is_in_step(tensor, reader, axis) for axis in (ROWS, COLUMNS))
 
     def _is_in_step(self, tensor: str, reader: Layer, axis: int) -> bool:
-        """Whether the reader needs just index i along the axis for its own index i; always true of a sum's input."""
+        """Whether the reader needs only index i along the axis for its own index i; always true of a sum's input."""
         if tensor == reader.inputs[0] and self.fused.sums_over(reader.name, axis):
             return True
         return is_in_step(self.network, reader, tensor, axis)
@@ -234,7 +234,7 @@ class RowTrace:
         return rows
 
     def _demands(self, index: int) -> list[tuple[RowDemand, int]]:
-        """What a chain asks for, and through how many of its layers that goes."""
+        """The demands of a chain, each with the number of its layers that pass it on."""
         layers = [self.network.by_name[name] for name in self.chains[index].layers]
         inside = {layer.output for layer in layers}
         demands: dict[int, tuple[tuple[int, ...], int]] = {}
@@ -249,7 +249,7 @@ class RowTrace:
 
     @cached_property
     def _origins(self) -> Mapping[str, bool]:
-        """The tensors that are made of what is computed here, looking through layers that cost nothing."""
+        """The tensors that depend on layers of the group, looking through layers that cost nothing."""
         origins: dict[str, bool] = {}
         for layer in self.network.layers:
             origins[layer.output] = layer.name in self.place or any(origins.get(name) for name in layer.inputs)

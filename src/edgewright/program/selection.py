@@ -1,4 +1,4 @@
-"""What a plan says of its code: the kernel and the scratch of each call, weights as packed, sizes as linked.
+"""The part of a plan about code: kernel and scratch of each call, packed weights, linked sizes.
 
 Kernels are selected once, before any code is written; emission packs, the linker counts.
 """
@@ -11,7 +11,7 @@ from enum import Enum
 
 
 class CallKind(Enum):
-    """What a call does with its region."""
+    """The effect of a call on its region."""
 
     COMPUTE = "compute"
     ADD = "add"  # a partial sum to the running sums of the output
@@ -20,7 +20,7 @@ class CallKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One way in which a kernel computes the calls of a site."""
+    """One way for a kernel to compute the calls of a site."""
 
     scratch: int = 0  # bytes, anywhere
     # What else the kernel has to be told: pixels at once, rows of a block.
@@ -69,7 +69,7 @@ class Packed:
 
 
 def packed_bytes(packed: Iterable[Packed]) -> int:
-    """Flash that they take: each at its alignment, one after the other."""
+    """Bytes of flash of packed arrays, each at its alignment."""
     at = 0
     for each in packed:
         at = -(-at // each.alignment) * each.alignment + each.bytes
@@ -78,7 +78,7 @@ def packed_bytes(packed: Iterable[Packed]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Linked:
-    """Sizes as linked for the target, by one compiler."""
+    """Sizes reported by one compiler's linker for the target."""
 
     compiler: str  # with its version, and how it was asked to optimise
     weights_bytes: int

@@ -1,4 +1,4 @@
-"""Steps: one region of one layer's output each; which rows they read, and how they are cut to parts.
+"""Steps: each computes one region of one layer's output. Also which rows they read, and how they are cut to parts.
 
 A part is one of the output, or of the input that a layer sums up share by share.
 """
@@ -17,7 +17,7 @@ from ..network.operators.partial_sums import reduction_axes
 
 
 class Sweep(Enum):
-    """In which order a kernel works through its region. Part of the contract that shared memory relies on."""
+    """The order in which a kernel processes its region. Shared memory relies on it."""
 
     FORWARD = "forward"  # row-major
     BACKWARD = "backward"  # row-major, from the last to the first
@@ -45,12 +45,12 @@ def has_rows(shape: Shape) -> bool:
 
 
 def row_count(shape: Shape) -> int:
-    """Rows of an image; anything else comes in one piece."""
+    """The number of rows of an image; 1 for other tensors."""
     return shape[ROWS] if has_rows(shape) else 1
 
 
 def rows_needed(network: Network, reader: Layer, name: str, axis: int = ROWS) -> tuple[Interval, ...] | None:
-    """The rows of tensor `name` that each output row reads; None where they do not move from top to bottom."""
+    """The rows of tensor `name` that each output row reads; None if they do not move from top to bottom."""
     out = network.tensors[reader.output].shape
     hull_rows: tuple[Interval, ...] | None = None
     for which, other in enumerate(reader.inputs):
@@ -111,7 +111,7 @@ def summed_axes(network: Network, layer: Layer) -> Collection[int]:
 
 
 def sums_bytes(network: Network, layer: Layer) -> int:
-    """Bytes of a buffer for the layer's running sums; none for real numbers, which are summed up in the output."""
+    """Bytes of a buffer for the layer's running sums; 0 for real numbers, which are summed in the output."""
     y = network.tensors[layer.output]
     return 0 if y.dtype is DType.FLOAT32 else y.bytes // y.dtype.bytes * SUM_BYTES
 

@@ -1,4 +1,4 @@
-"""What the code that switches between scenarios knows: the policy, when steps may start, the rules. Plain data.
+"""The data of code that switches between scenarios: the policy, when steps may start, the rules.
 
 A scenario is a part of a deployment that computes whole frames. All of them lie in one arena.
 """
@@ -11,7 +11,7 @@ from enum import Enum
 
 
 class SwitchPolicy(Enum):
-    """What happens to the frame under way when another scenario is requested."""
+    """The treatment of the current frame when another scenario is requested."""
 
     FINISH = "finish"  # it ends, then the new scenario starts
     OVERLAP = "overlap"  # it goes on while the new scenario starts on another processor, where memory is free
@@ -51,7 +51,7 @@ class CascadeRule:
 
 @dataclass(frozen=True, slots=True)
 class SwitchingRules:
-    """What decides about scenarios, as an application file says it. Times have any unit, the same one everywhere."""
+    """The rules of an application file that choose scenarios. All times have the same unit."""
 
     scenarios: tuple[str, ...]
     start: str

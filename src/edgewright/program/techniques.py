@@ -1,4 +1,4 @@
-"""How each stage of a plan saves memory, read off its schedule and its views."""
+"""The technique by which each stage of a plan saves memory, derived from its schedule and views."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def layer_techniques(plan: Plan) -> Mapping[str, Technique]:
 
 
 def technique(plan: Plan, stage: Stage) -> Technique:
-    """What the stage's schedule says; of whole layers, whether the output is written over an input."""
+    """The technique of a stage: from its schedule, or for whole layers whether the output overwrites an input."""
     match stage.schedule:
         case FusionSchedule(layers=(_,), splits=(Split(lanes=lanes),)) if lanes > 1:
             return Technique.LANES

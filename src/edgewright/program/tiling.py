@@ -1,4 +1,4 @@
-"""Fused layers computed tile by tile: what each tile needs of every layer follows from the operators.
+"""Fused layers computed tile by tile: the region of every layer for each tile follows from the operators.
 
 The parts of the last layers are given. Going backwards, a layer computes what the layers that read it need: with its
 halo along rows and columns (FFMT), its own channels along channels (FDT).
@@ -18,7 +18,7 @@ from .steps import rows_needed
 
 @dataclass(frozen=True)
 class Tiling:
-    """One loop over tiles with all that follows from the operators."""
+    """One loop over tiles, and the intervals of every layer that follow from the operators."""
 
     fused: FusedLayers
     split: Split
@@ -70,7 +70,7 @@ class Tiling:
         return tuple(reads)
 
     def _scaled(self, size: int) -> list[Interval]:
-        """The tiles of a sink; where sinks differ in size, the others are cut in proportion to the first."""
+        """The tiles of a sink; sinks of another size than the first are cut in proportion to it."""
         total = self.split.ends[-1]
         ends = [0, *(-(-end * size // total) for end in self.split.ends)]
         return list(pairwise(ends))
@@ -98,7 +98,7 @@ class Tiling:
 
     @cached_property
     def _is_inside(self) -> Mapping[str, bool]:
-        """The tensors that are made of what is computed here."""
+        """For each tensor, whether it depends on layers of the group."""
         names = set(self.fused.schedule.layers)
         inside: dict[str, bool] = {}
         for layer in reversed(self._around):

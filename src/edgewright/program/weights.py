@@ -1,4 +1,4 @@
-"""Weights of networks and of their parts: what they are by digest, and where in the whole a part's weights lie."""
+"""Weights of networks and their parts: digests, and the place of a part's weights in the whole."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def absent(constants: Iterable[Tensor]) -> Mapping[str, Array]:
 
 
 class _Absent:
-    """Stands where a weight's values would be."""
+    """Placeholder for the values of a weight; any use raises an error."""
 
     def __init__(self, tensor: Tensor) -> None:
         self.shape, self.dtype = tensor.shape, tensor.dtype.numpy
@@ -100,7 +100,6 @@ class _Absent:
         return self[...]
 
     def __getattr__(self, name: str) -> Any:
-        """Whatever is asked of an array."""
         if name.startswith("__"):
             raise AttributeError(name)
         return self[...]
