@@ -27,7 +27,8 @@ from rich.console import Console
 from rich.table import Table
 
 import edgewright
-from edgewright.fusion import least
+from edgewright.fusion.search import PlanSearch
+from edgewright.memory.request import PlanRequest
 from edgewright.network import Builder, Network
 from edgewright.network.operators import Binary, BinaryKind, Clamp, Conv2d, Reduce, ReduceKind
 from growth_plot import growth_svg
@@ -140,7 +141,7 @@ def measure(family: str, network: Network, overhead: float, repeats: int) -> Mea
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
-        plan = least(network, max_overhead=overhead)
+        plan = PlanSearch(network, PlanRequest(max_overhead=overhead)).least().plan
         times.append(time.perf_counter() - start)
     untiled = edgewright.plan(network, plain=True, explain=False).peak_bytes
     seconds = statistics.median(times)

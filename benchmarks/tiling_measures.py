@@ -13,9 +13,10 @@ import edgewright
 from edgewright.emit import TARGETS, emit, native
 from edgewright.emit.verify import QUICK, verify
 from edgewright.errors import EdgewrightError, Infeasible
-from edgewright.fusion import least
 from edgewright.fusion.paper.explore import explore
+from edgewright.fusion.search import PlanSearch
 from edgewright.kernels.select import close_plan
+from edgewright.memory.request import PlanRequest
 from edgewright.network import Network, random_inputs
 from edgewright.network.reference import compare, reference
 from edgewright.program import Plan
@@ -91,7 +92,7 @@ def explored(method: str, network: Network) -> Plan:
 
 
 def joint(overhead: float, is_pulled: bool, network: Network) -> Plan:
-    return least(network, max_overhead=overhead, pull_rows=is_pulled)
+    return PlanSearch(network, PlanRequest(max_overhead=overhead, pull_rows=is_pulled)).least().plan
 
 
 SMALL: dict[str, Search] = {

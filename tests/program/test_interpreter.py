@@ -9,9 +9,19 @@ from hypothesis import strategies as st
 
 from edgewright.errors import InputError, ModelError
 from edgewright.memory import PLAIN, Techniques, plan
-from edgewright.network import Builder, random_inputs
+from edgewright.network import Builder, DType, random_inputs
 from edgewright.network.kernels import execute
-from edgewright.network.operators import Binary, BinaryKind, Clamp, Conv2d
+from edgewright.network.operators import (
+    Binary,
+    BinaryKind,
+    Clamp,
+    Compare,
+    CompareKind,
+    Conv2d,
+    LstmPart,
+    LstmStep,
+    Select,
+)
 from edgewright.program import (
     Buffer,
     FusionSchedule,
@@ -202,6 +212,15 @@ def test_a_plan_from_a_file_needs_the_weights_from_the_model():
     assert agrees(loaded, net)
     with pytest.raises(InputError, match="holds no weights"):
         interpret(loaded, random_inputs(net))
+
+
+def test_all_attributes_of_operators_survive_a_plan_file():
+    b = Builder("choices")
+    x, y, gates = b.input("x", (1, 8)), b.input("y", (1, 8)), b.input("gates", (1, 32))
+    less = b.layer(Compare(CompareKind.LESS), [x, y], "less", dtype=DType.BOOL)
+    cell = b.layer(LstmStep(LstmPart.CELL, 4.0), [gates, y], "cell")
+    net = b.build([b.layer(Select(), [less, cell, x], "selected")])
+    assert plan_from_dict(plan_to_dict(plan(net))).network.layers == net.layers
 
 
 def test_a_residual_add_overwrites_its_dying_operand():

@@ -17,14 +17,15 @@ from edgewright import cpsat, load_plan, read_model, samples
 from edgewright.board.toolchain import Toolchain, end_compilers
 from edgewright.cli import main
 from edgewright.files import write_together
-from edgewright.fusion import least
 from edgewright.fusion.choice import is_interrupted
 from edgewright.fusion.paper.trials import TrialEvaluator
+from edgewright.fusion.request import make_plan
 from edgewright.fusion.routes import Routes
 from edgewright.fusion.search import PlanSearch
 from edgewright.interrupts import interruptible
 from edgewright.interrupts import redeliver_interrupts as interrupts_are_heard
 from edgewright.memory.layout import exact
+from edgewright.memory.request import PlanRequest
 from edgewright.network import random_inputs
 from edgewright.network.kernels import execute
 from edgewright.network.reference import compare
@@ -71,7 +72,7 @@ def run(*arguments):
 
 @pytest.mark.parametrize("call", [1, 3])
 def test_the_least_ram_so_far(model, interrupted_at, call, tmp_path):
-    uninterrupted = least(read_model(model), max_slowdown=9.0).peak_bytes
+    uninterrupted = make_plan(read_model(model), PlanRequest(minimise_ram=True, max_slowdown=9.0)).peak_bytes
     interrupted_at(Routes, "cheapest", call)
     result = run("plan", model, "--minimise", "ram", "--max-slowdown", "10x", "-o", tmp_path / "plan.json")
     assert result.exit_code == 130, result.output

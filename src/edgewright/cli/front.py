@@ -17,6 +17,7 @@ from ..fusion import Front, front
 from ..fusion.choice import INTERRUPTED, is_interrupted
 from ..kernels.cost.run_time import run_time
 from ..memory import critical_buffers, fit
+from ..memory.request import PlanRequest
 from ..network import Network
 from ..platform import Board
 from ..platform.chip_time import ERROR
@@ -45,14 +46,8 @@ def show_front(
     `command` compiles the model; each point completes it with its own plan file.
     """
     with working(f"searching {network.name}"):
-        points = front(
-            network,
-            board,
-            alignment=asked.alignment,
-            pull_rows=asked.pull_rows,
-            max_overhead=asked.max_overhead,
-            target=core,
-        )
+        request = PlanRequest(alignment=asked.alignment, pull_rows=asked.pull_rows, max_overhead=asked.max_overhead)
+        points = front(network, board, request, target=core)
     paths = [point_path(output, plan.peak_bytes) for plan in points.plans] if output else []
     commands = [f"{command} --plan {quote(str(path))}" for path in paths] or [
         f"{command} {limits(plan)}" for plan in points.plans

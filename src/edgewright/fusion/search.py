@@ -65,15 +65,13 @@ class Front:
 def front(
     network: Network,
     board: Board | None = None,
+    request: PlanRequest | None = None,
     *,
-    alignment: int | None = None,
-    pull_rows: bool = False,
-    max_overhead: float | None = None,
     most: int = 16,
     target: Target | str | None = None,
 ) -> Front:
     """The Pareto front of RAM against MACs, thinned to a given number of plans."""
-    request = PlanRequest(alignment=alignment, pull_rows=pull_rows, max_overhead=max_overhead)
+    request = request or PlanRequest()
     search = PlanSearch(network, request, board, target)
     limit = request.extra_macs(network)
     plans = [search.least_whole.plan, search.by_rows.plan]
@@ -87,47 +85,8 @@ def front(
     except KeyboardInterrupt:
         plans = [interrupted(plan) for plan in plans]
     plans = [replace(plan, searched=search.routes.priced) for plan in plans]
-    plain = make_plan(network, board, plain=True, explain=False, alignment=alignment)
+    plain = make_plan(network, board, plain=True, explain=False, alignment=request.alignment)
     return Front(undominated(plans, lambda plan: (plan.peak_bytes, plan.macs)), plain)
-
-
-def least(
-    network: Network,
-    board: Board | None = None,
-    *,
-    alignment: int | None = None,
-    pull_rows: bool = False,
-    max_overhead: float | None = None,
-    max_slowdown: float | None = None,
-    target: Target | str | None = None,
-) -> Plan:
-    """The plan with the least RAM whose extra work stays within the limits.
-
-    Instructions are estimated for the target, relative to whole layers. If the user interrupts the search, the best
-    plan so far is returned.
-    """
-    request = PlanRequest(
-        alignment=alignment, pull_rows=pull_rows, max_overhead=max_overhead, max_slowdown=max_slowdown
-    )
-    return PlanSearch(network, request, board, target).least().plan
-
-
-def fitting(
-    network: Network,
-    ram: int,
-    board: Board | None = None,
-    *,
-    alignment: int | None = None,
-    pull_rows: bool = False,
-    max_overhead: float | None = None,
-    max_slowdown: float | None = None,
-    target: Target | str | None = None,
-) -> Plan:
-    """The plan with the least extra work that fits the RAM; if there is none, an error gives the least RAM possible."""
-    request = PlanRequest(
-        alignment=alignment, pull_rows=pull_rows, max_overhead=max_overhead, max_slowdown=max_slowdown
-    )
-    return PlanSearch(network, request, board, target, room=ram).fitting(ram).plan
 
 
 class PlanSearch:
