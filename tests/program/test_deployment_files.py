@@ -85,7 +85,7 @@ DAMAGE: list[tuple[Callable[[dict[str, Any]], object], str]] = [
     (lambda d: d["fifos"][0].update(slots=0), "the FIFO of .* has 0 slots; give it one or more"),
     (lambda d: d["fifos"][0].update(slots="two"), "fifos.*slots: input should be a valid integer"),
     (lambda d: d["workers"][0].update(speed=1), "workers.*speed: extra inputs are not permitted"),
-    (lambda d: d["parts"][0]["plan"].update(peak_bytes=1), "the plan of 'head': .*it promises 1"),
+    (lambda d: d["parts"][0]["plan"].update(peak_bytes=1), "the plan of 'head': .*it states 1"),
     (lambda d: d["parts"][0]["network"]["weights"].clear(), "network 'head': its weights are not its constants"),
     (lambda d: d["networks"][0]["weights"]["a.w"].update(digest="../x"), "'../x' is no digest of a weight"),
     (lambda d: d["networks"][0]["weights"]["a.w"].update(region=[[0, 9]]), "is not inside the weight"),

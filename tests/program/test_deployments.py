@@ -184,7 +184,10 @@ PLANTED: list[tuple[Callable[[Deployment], Deployment], str]] = [
     (lambda d: changed(d, 3, what=region("y", (0, 9))), "'y' .* is not inside the tensor of shape"),
     (lambda d: changed(d, 3, what=region("z")), "'z' is no tensor that 'diamond' computes"),
     (lambda d: changed(d, 3, what=region("left.w")), "'left.w' is no tensor that 'diamond' computes"),
-    (lambda d: changed(d, 3, what=region("y", network="other")), "is of network 'other', which is not there"),
+    (
+        lambda d: changed(d, 3, what=region("y", network="other")),
+        "is of network 'other', which the deployment does not have",
+    ),
     (lambda d: changed(d, 0, source="nobody"), "joins 'nobody', which is no part"),
     (lambda d: changed(d, 0, source="head"), "a FIFO takes 'x' .* from part 'head', which does not compute it"),
     (lambda d: changed(d, 1, source=OUTSIDE), "brings 'a' .* from outside, which is no input of 'diamond'"),
@@ -201,7 +204,7 @@ PLANTED: list[tuple[Callable[[Deployment], Deployment], str]] = [
     (lambda d: with_worker(d, 0, parts=("head", "tail", "nobody")), "runs 'nobody', which is no part"),
     (lambda d: with_worker(d, 0, parts=("head", "tail", "left")), "workers one and two both take frame 0"),
     (lambda d: with_worker(d, 0, replica=(0, 2)), "no worker takes frame 1 of part 'head'"),
-    (lambda d: with_worker(d, 0, replica=(2, 2)), "worker 'one' takes turn 2 of 2, which never comes"),
+    (lambda d: with_worker(d, 0, replica=(2, 2)), "worker 'one' takes turn 2 of 2, which does not exist"),
     (lambda d: with_worker(d, 0, name="two"), "two workers are called 'two'"),
     (lambda d: with_worker(d, 0, cores=(0, 0)), "the cores of worker 'one' are not numbers from 0 on"),
     (lambda d: with_part(d, 0, name="left"), "two parts are called 'left'"),
@@ -211,9 +214,9 @@ PLANTED: list[tuple[Callable[[Deployment], Deployment], str]] = [
     (lambda d: replace(d, networks=()), "there is no network"),
     (
         lambda d: replace(d, arenas={("this", "ram"): replace(d.arenas["this", "ram"], bytes=9215)}),
-        "come to 9216 bytes of 'ram', and it promises 9215",
+        "take 9216 bytes of 'ram', but it states 9215",
     ),
-    (lambda d: replace(d, arenas={**d.arenas, ("that", "ram"): ArenaLayout(1)}), "'that' come to 0 bytes of 'ram'"),
+    (lambda d: replace(d, arenas={**d.arenas, ("that", "ram"): ArenaLayout(1)}), "'that' take 0 bytes of 'ram'"),
 ]
 
 
@@ -234,7 +237,7 @@ def test_wrong_types_are_named():
 def test_an_output_that_nobody_computes_is_named():
     network = diamond()
     top = [PartRequest("all", tuple(network.by_name), {"y": region("y", (0, 5)).region})]
-    with pytest.raises(InputError, match=r"nobody computes 'y' \[0:1, 5:8, 0:8, 0:4\] for the caller"):
+    with pytest.raises(InputError, match=r"no part computes 'y' \[0:1, 5:8, 0:8, 0:4\] for the caller"):
         deploy(network, top, [Worker("one", "this", "cpu", (0,), ("all",))])
 
 
@@ -271,7 +274,7 @@ def test_the_judge_sees_wrong_weights_and_wrong_order():
     assert list(deployment_faults(wrong)) == []
     assert "of frame 0 is not what the whole network gives" in errors(wrong, network)[0]
     stuck = with_worker(made, 0, parts=("tail", "head"))
-    assert "nobody can go on; waiting are 'tail' for frame 0" in errors(stuck, network)[0]
+    assert "no worker can continue; waiting: 'tail' for frame 0" in errors(stuck, network)[0]
 
 
 def test_the_judge_sees_a_part_that_writes_where_it_reads():

@@ -135,10 +135,10 @@ def test_a_plan_with_slots_survives_its_file():
     assert plan_to_dict(plan_from_dict(plan_to_dict(made))) == plan_to_dict(made)
     data = plan_to_dict(made)
     for wrong, message in (
-        (["x"], "does not|promises"),
-        (["x", "y", "conv"], "'conv' is in the caller's memory, and is not one input or output"),
+        (["x"], "does not|states"),
+        (["x", "y", "conv"], "'conv' is in the caller's memory, but is not either an input or an output"),
         (["x", "y", "w0"], "'w0' is in the caller's memory"),
-        (["x", "x", "y"], "stands twice"),
+        (["x", "x", "y"], "is listed twice"),
     ):
         with pytest.raises(InputError, match=message):
             plan_from_dict({**data, "outside": wrong})

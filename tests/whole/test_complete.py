@@ -269,8 +269,8 @@ def test_the_json_says_each_part(tmp_path):
 @pytest.mark.parametrize(
     ("figures", "message"),
     [
-        ({"weights_bytes": 4}, "its packed weights come to"),
-        ({"stack_bytes": 0}, "bytes of scratch on the stack, for which it promises 0"),
+        ({"weights_bytes": 4}, "its packed weights take"),
+        ({"stack_bytes": 0}, "bytes of scratch on the stack, but it states a stack of 0"),
     ],
 )
 def test_promises_about_code_are_judged(figures, message):

@@ -99,7 +99,7 @@ def broken_promises(deployment: Deployment) -> Iterator[str]:
         told = deployment.arenas.get((device, memory), ArenaLayout(0)).bytes
         least = ends.get((device, memory), 0)
         if not least <= told <= -(-least // SLOT_ALIGNMENT) * SLOT_ALIGNMENT:
-            yield f"arenas and slots of '{device}' come to {least} bytes of '{memory}', and it promises {told}"
+            yield f"arenas and slots of '{device}' take {least} bytes of '{memory}', but it states {told}"
 
 
 def _extend(ends: dict[tuple[str, str], int], home: tuple[str, str], end: int) -> None:

@@ -79,15 +79,15 @@ def _broken_promises(plan: Plan) -> Iterator[str]:
     """Predictions (peak RAM, MACs, flash, stack) that differ from what the plan's own buffers and steps add up to."""
     network = plan.network
     if any(saving.peak_bytes < 0 for saving in plan.savings):
-        yield "a technique is said to have left less than no RAM"
+        yield "a technique states a negative peak of RAM"
     if (placed := sum(plan.arenas.values())) != plan.peak_bytes:
-        yield f"its buffers come to {placed} bytes, and it promises {plan.peak_bytes}"
+        yield f"its buffers take {placed} bytes, but it states {plan.peak_bytes}"
     if plan.bound_bytes > plan.peak_bytes:
-        yield f"it says that no plan needs less than {plan.bound_bytes} bytes, and needs {plan.peak_bytes}"
+        yield f"its bound is {plan.bound_bytes} bytes, but it needs only {plan.peak_bytes}"
     if plan.weights_bytes != network.weight_bytes:
-        yield f"its weights take {network.weight_bytes} bytes, and it says {plan.weights_bytes}"
+        yield f"its weights take {network.weight_bytes} bytes, but it states {plan.weights_bytes}"
     if plan.macs_plain != network.total_macs:
-        yield f"its layers take {network.total_macs} MACs, and it says {plan.macs_plain}"
+        yield f"its layers take {network.total_macs} MACs, but it states {plan.macs_plain}"
     yield from _broken_code(plan)
 
 
@@ -95,22 +95,22 @@ def _broken_code(plan: Plan) -> Iterator[str]:
     """Predicted code figures that differ from what the selected kernels add up to."""
     is_complete = plan.target is not None and plan.options is not None
     if plan.program.stages and bool(plan.selections) != is_complete:
-        yield "kernels are selected for a target by options, and not all three are there"
+        yield "selected kernels need a target and options, and one of them is missing"
     if plan.program.stages and plan.packed and not plan.selections:
-        yield "weights are packed for kernels, and none are selected"
+        yield "weights are packed, but no kernels are selected"
     linked = plan.linked
     if any(each.bytes < 0 or each.alignment < 1 for each in plan.packed):
-        yield "weights are packed to no size, or at no alignment"
+        yield "packed weights have no size or no alignment"
         return
     if linked is None:
         return
     if min(linked.code_bytes, linked.runtime_bytes, linked.stack_bytes or 0) < 0:
         yield "code, what it calls or the stack has a negative size"
     if (packed := packed_bytes(plan.packed)) != linked.weights_bytes:
-        yield f"its packed weights come to {packed} bytes, and it says that {linked.weights_bytes} are linked"
+        yield f"its packed weights take {packed} bytes, but it states {linked.weights_bytes} as linked"
     least = max((selection.stack for selection in plan.selections.values()), default=0)
     if linked.stack_bytes is not None and linked.stack_bytes < least:
-        yield f"its kernels keep {least} bytes of scratch on the stack, for which it promises {linked.stack_bytes}"
+        yield f"its kernels keep {least} bytes of scratch on the stack, but it states a stack of {linked.stack_bytes}"
 
 
 _JUDGES = (

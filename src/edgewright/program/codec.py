@@ -72,7 +72,7 @@ def plan_from_json(content: bytes | str, *, may_push: bool = False) -> Plan:
     told = {"model": file.model, "order": file.order, "macs": file.macs, "optimal": file.optimal}
     own = {"model": plan.network.name, "order": plan.order, "macs": plan.macs, "optimal": plan.optimal}
     if differing := [key for key in told if told[key] != own[key]]:
-        raise Damaged(f"'{differing[0]}' is not what its own parts come to")
+        raise Damaged(f"'{differing[0]}' does not equal the sum of its parts")
     return plan
 
 

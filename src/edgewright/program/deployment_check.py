@@ -116,7 +116,7 @@ def _flaws_of_turns(deployment: Deployment) -> Iterator[str]:
     for worker in deployment.workers:
         index, count = worker.replica
         if not 0 <= index < count:
-            yield f"worker '{worker.name}' takes turn {index} of {count}, which never comes"
+            yield f"worker '{worker.name}' takes turn {index} of {count}, which does not exist"
             return
     for part in deployment.parts:
         workers = deployment.workers_of[part.name]
@@ -140,7 +140,7 @@ def _flaws_of_regions(deployment: Deployment) -> Iterator[str]:
     for what in _regions(deployment):
         network = deployment.network_named.get(what.network)
         if network is None:
-            yield f"{region_text(what)} is of network '{what.network}', which is not there"
+            yield f"{region_text(what)} is of network '{what.network}', which the deployment does not have"
         elif what.tensor not in network.tensors or what.tensor in network.constants:
             yield f"'{what.tensor}' is no tensor that '{what.network}' computes or is given"
         elif not _is_inside(what.region, network.tensors[what.tensor].shape):
@@ -319,7 +319,7 @@ def _left_out(deployment: Deployment) -> Iterator[str]:
                 and (OUTSIDE in fifo.reading or fifo.keeps_latest)
             ]
             for gap in _gaps(Region.whole(network.tensors[name].shape), taken):
-                yield f"nobody computes {region_text(TensorRegion(network.name, name, gap))} for the caller"
+                yield f"no part computes {region_text(TensorRegion(network.name, name, gap))} for the caller"
                 break
 
 

@@ -114,7 +114,7 @@ class DeploymentRun:
         late = {what: count for what, count in self.taken.items() if count < len(self.frames)}
         for what, count in late.items():
             stuck = [f"'{part}' for frame {frame}" for (part, frame) in (x[-1] for x in self.ahead.values() if x)]
-            yield f"after {count} frames of {region_text(what)} nobody can go on; waiting are {', '.join(stuck)}"
+            yield f"after {count} frames of {region_text(what)} no worker can continue; waiting: {', '.join(stuck)}"
             return
         for name, left in self.ahead.items():
             if left:

@@ -65,7 +65,7 @@ def _flaws_of_names(network: Network) -> Iterator[str]:
         if name not in network.inputs or after not in network.outputs:
             yield f"the state '{name}' is no input, or '{after}' no output"
     if len(set(network.inputs)) < len(network.inputs) or not network.outputs:
-        yield "an input stands twice, or there is no output"
+        yield "an input is listed twice, or there is no output"
     if not all(layer.inputs for layer in network.layers):
         yield "a layer has no inputs"
 
@@ -117,7 +117,7 @@ def _flaws_of_buffers(plan: Plan) -> Iterator[str]:
     if len({buffer.name for buffer in plan.buffers}) < len(plan.buffers):
         yield "two buffers have the same name"
     if idle := [buffer.name for buffer in plan.buffers if not _is_used(plan, buffer)]:
-        yield f"buffer '{idle[0]}' is there for nothing"
+        yield f"buffer '{idle[0]}' is not used"
 
 
 def _is_used(plan: Plan, buffer: Buffer) -> bool:
@@ -147,19 +147,19 @@ def _is_of_lanes(plan: Plan, buffer: Buffer) -> bool:
 def _flaws_of_views(plan: Plan) -> Iterator[str]:
     network, buffers = plan.network, plan.buffer_named
     if strangers := plan.views.keys() - (network.tensors.keys() - network.constants.keys()):
-        yield f"'{min(strangers)}' lies in memory, but is no tensor that is computed or given"
+        yield f"'{min(strangers)}' lies in memory, but no layer computes it and it is no input"
     for name, tensor in network.tensors.items():
         if name in network.constants:
             continue
         view = plan.views.get(name)
         if view is None or view.buffer not in buffers:
-            yield f"tensor '{name}' lies nowhere"
+            yield f"tensor '{name}' has no place in memory"
         elif not _is_place(view, tensor, buffers[view.buffer]):
             yield f"tensor '{name}' does not lie inside its buffer"
         elif any(at % tensor.dtype.bytes for at in _starts(buffers[view.buffer], view)):
             yield f"tensor '{name}' does not begin at a multiple of its element's size"
         elif name in network.inputs and view.window and not _is_pulled(view, tensor):
-            yield f"input '{name}' cannot be pulled by rows as it lies"
+            yield f"input '{name}' cannot be pulled by rows with this layout"
 
 
 def _starts(buffer: Buffer, view: View) -> tuple[int, int]:
@@ -171,10 +171,10 @@ def _flaws_of_slots(plan: Plan) -> Iterator[str]:
     """Tensors in the caller's memory that share it, are not dense, or are inputs that a layer writes."""
     network = plan.network
     if len(set(plan.outside)) < len(plan.outside):
-        yield "a tensor in the caller's memory stands twice"
+        yield "a tensor is listed twice in the caller's memory"
     for name in plan.outside:
         if name in network.constants or (name in network.inputs) == (name in network.outputs):
-            yield f"'{name}' is in the caller's memory, and is not one input or output"
+            yield f"'{name}' is in the caller's memory, but is not either an input or an output"
             return
         tensor, view = network.tensors[name], plan.views[name]
         home = plan.buffer_named[view.buffer]
@@ -274,9 +274,9 @@ def _flaws_of_sums(plan: Plan, stage: Stage) -> Iterator[str]:
         wanted = sums_bytes(plan.network, plan.network.by_name[name])
         buffer = plan.buffer_for(BufferKind.SUMS, name)
         if wanted and (buffer is None or buffer.size < wanted or buffer.offset % SUM_BYTES):
-            yield f"the running sums of '{name}' have no place"
+            yield f"the running sums of '{name}' have no buffer"
         elif not wanted and buffer is not None:
-            yield f"the running sums of '{name}' lie apart from the output"
+            yield f"the running sums of '{name}' are not in the output"
 
 
 def _flaws_of_planes(plan: Plan, stage: Stage) -> Iterator[str]:

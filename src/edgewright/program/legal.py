@@ -96,7 +96,7 @@ def _layers(fused: FusedLayers) -> Iterator[str]:
     for name in reversed(names):
         layer = fused.network.by_name[name]
         if made & set(layer.inputs):
-            yield f"layer '{name}' of '{schedule.name}' stands before what it reads"
+            yield f"layer '{name}' of '{schedule.name}' comes before a layer that it reads"
         made |= {layer.output}
     if strangers := dict((*schedule.rows, *schedule.columns)).keys() - (names if schedule.streamed else ()):
         yield f"layer '{min(strangers)}' does not run row by row in '{schedule.name}': it has no rows of a step"
@@ -210,7 +210,7 @@ def _lanes(fused: FusedLayers) -> Iterator[str]:
     """Lanes inside another loop, and lanes that would compute the same element or add to the same sum."""
     schedule, name = fused.schedule, fused.schedule.name
     if any(split.lanes < 1 for split in schedule.splits):
-        yield f"'{name}' runs in no lanes at all"
+        yield f"'{name}' has no lanes"
     if any(split.lanes > 1 for split in schedule.splits[1:]):
         yield f"lanes of '{name}' share its outermost loop over tiles, and no other"
     if schedule.lanes == 1:

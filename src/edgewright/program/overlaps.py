@@ -274,7 +274,7 @@ def _overlapping_slots(deployment: Deployment) -> Iterator[str]:
             open_things = [each for each in open_things if each.place.stop > thing.place.start]
             for other in open_things:
                 if not _in_turn(other.span, thing.span) and _used_together(deployment, other.users, thing.users):
-                    yield f"'{other.name}' and '{thing.name}' lie over each other in '{home[1]}'"
+                    yield f"'{other.name}' and '{thing.name}' overlap in '{home[1]}'"
                     return
             open_things.append(thing)
 

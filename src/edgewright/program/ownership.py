@@ -222,8 +222,8 @@ class _Run:
         if name in self.network.producers and not self._is_begun(name):
             return PlanFault(FaultKind.ORDER, f"{who} reads '{name}' before it is computed")
         if owner is None or owner == name:
-            return PlanFault(FaultKind.ORDER, f"{who} reads a part of '{name}' that is not there")
-        return PlanFault(FaultKind.MEMORY, f"{who} reads '{name}' where '{owner}' lies by then")
+            return PlanFault(FaultKind.ORDER, f"{who} reads a part of '{name}' that no longer exists")
+        return PlanFault(FaultKind.MEMORY, f"{who} reads '{name}' where '{owner}' lies at that time")
 
     def _is_begun(self, name: str) -> bool:
         """Whether any element of the tensor, or of a tensor that it is a view of, has been computed."""

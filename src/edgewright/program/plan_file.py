@@ -241,12 +241,12 @@ def _each_key_once(thing: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, An
     entries: dict[str, Any] = {}
     for key, value in pairs:
         if key in entries:
-            raise Damaged(f"key '{printable(key)[:40]}' stands twice in one object", thing)
+            raise Damaged(f"key '{printable(key)[:40]}' occurs twice in one object", thing)
         entries[key] = value
     return entries
 
 
 def _bounded(thing: str, digits: str) -> int:
     if len(digits) > _DIGITS or abs(int(digits)) >= MOST:
-        raise Damaged(f"{digits[:_DIGITS]} is beyond any number that a {thing} has", thing)
+        raise Damaged(f"{digits[:_DIGITS]} is too large a number for a {thing} has", thing)
     return int(digits)

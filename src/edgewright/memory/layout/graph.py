@@ -113,11 +113,6 @@ def components(graph: ConflictGraph) -> Iterator[ConflictGraph]:
         yield graph.part(frozenset(part))
 
 
-def heaviest_clique(graph: ConflictGraph) -> tuple[str, ...]:
-    """Buffers that all conflict with each other and may not overlap: together they need the sum of their sizes."""
-    return max(cliques(graph), key=lambda each: (sum(graph.sizes[name] for name in each), each), default=())
-
-
 def cliques(graph: ConflictGraph) -> Iterator[tuple[str, ...]]:
     """Cliques found greedily from every buffer, without duplicates, the largest first. Each proves a lower bound."""
     names = sorted(graph.sizes, key=lambda name: (-graph.sizes[name], name))
