@@ -251,7 +251,7 @@ def test_two_ways_for_one_layer(models):
 
 def test_tiles_and_pulled_rows(models):
     result = run("plan", models[SMALL], "--tile", "Conv1..Conv2:columns=2", "--pull-input")
-    refused(result, "rows of its input come once, and each tile needs them")
+    refused(result, "each tile needs rows of its input, which arrive only once")
 
 
 @pytest.mark.parametrize(

@@ -213,10 +213,10 @@ def test_tiles_of_lanes_lie_apart():
 @pytest.mark.parametrize(
     ("schedule", "words"),
     [
-        (FusionSchedule(("a",), (Split(1, (3, 6), 3),)), "runs in 3 lanes, and has parts for 2"),
-        (FusionSchedule(("a",), (Split(1, (3, 6)), Split(2, (3, 6), 2))), "share its outermost loop"),
-        (FusionSchedule(("a", "b"), (Split(1, (3, 6), 2),)), "would both compute part of layer 'a'"),
-        (FusionSchedule(("b", "mean"), (Split(1, (3, 6), 2),)), "adds up the parts"),
+        (FusionSchedule(("a",), (Split(1, (3, 6), 3),)), "runs in 3 lanes, but has only 2 parts"),
+        (FusionSchedule(("a",), (Split(1, (3, 6)), Split(2, (3, 6), 2))), "share only its outermost loop"),
+        (FusionSchedule(("a", "b"), (Split(1, (3, 6), 2),)), "would both compute the same part of layer 'a'"),
+        (FusionSchedule(("b", "mean"), (Split(1, (3, 6), 2),)), "sums over the parts"),
     ],
 )
 def test_what_lanes_cannot_share(schedule, words):

@@ -134,7 +134,7 @@ def test_bands_of_stripes_write_over_the_image():
     tensors = [network.tensors[name].bytes for name in (*network.inputs, *network.outputs)]
     assert made.peak_bytes < sum(tensors) - 0.7 * min(tensors)
     check_interpreted(network, made)
-    with pytest.raises(InputError, match="are the outermost, with single rows in a step"):
+    with pytest.raises(InputError, match="must be the outermost tiles, with steps of one row"):
         plan(network, schedules=[replace(layers, splits=layers.splits[::-1])])
 
 
@@ -153,7 +153,7 @@ def test_what_sums_rows_and_channels_of_others_is_not_cut_along_them():
     b = Builder("mean")
     x = b.layer(Clamp(0.0), [b.input("x", (1, 4, 4, 6))], "relu")
     network = b.build([b.layer(Reduce((0, 1, 2, 3), keep=False, kind=ReduceKind.MEAN), [x], "mean")])
-    with pytest.raises(InputError, match="'mean' sums up rows and channels"):
+    with pytest.raises(InputError, match="'mean' sums over rows and channels"):
         plan(network, schedules=[FusionSchedule(("mean",), (Split(-1, (3, 6)),), streamed=True)])
     made = plan(network, schedules=[FusionSchedule(("relu", "mean"), (Split(-1, (3, 6)),), streamed=True)])
     check_interpreted(network, made)
@@ -167,5 +167,5 @@ def test_steps_of_several_rows_of_a_pulled_input():
     assert made.views["x"].window == (1, 5)
     check_interpreted(network, made)
     check_emitted(network, "host", made, seeds=1)
-    with pytest.raises(InputError, match=r"'a .. b' must run row by row: rows of its input come one by one"):
+    with pytest.raises(InputError, match=r"'a .. b' must run row by row: its input arrives row by row"):
         plan(network, pull_rows=True, schedules=[FusionSchedule(("a", "b"))])

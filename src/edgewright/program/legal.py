@@ -99,7 +99,7 @@ def _layers(fused: FusedLayers) -> Iterator[str]:
             yield f"layer '{name}' of '{schedule.name}' comes before a layer that it reads"
         made |= {layer.output}
     if strangers := dict((*schedule.rows, *schedule.columns)).keys() - (names if schedule.streamed else ()):
-        yield f"layer '{min(strangers)}' does not run row by row in '{schedule.name}': it has no rows of a step"
+        yield f"layer '{min(strangers)}' does not run row by row in '{schedule.name}', so it takes no step size"
 
 
 def _enclosed(fused: FusedLayers) -> Iterator[str]:
@@ -113,8 +113,8 @@ def _enclosed(fused: FusedLayers) -> Iterator[str]:
         if layer.name in inside:
             if any(between.get(name) for name in reads):
                 yield (
-                    f"'{fused.schedule.name}' cannot run as one stage: '{layer.name}' reads what layers outside "
-                    "compute from it"
+                    f"'{fused.schedule.name}' cannot run as one stage: '{layer.name}' depends on layers outside "
+                    "it that read from it"
                 )
             between[layer.output] = False
         else:
@@ -138,38 +138,36 @@ def streaming(fused: FusedLayers, pulled: Collection[str] = ()) -> Iterator[str]
         if can_stream(network, layer, fused.free):
             continue
         if not can_sum(network, layer):
-            yield f"layer '{name}' cannot run row by row: that takes one image, read from top to bottom"
+            yield f"layer '{name}' cannot run row by row: it must process one image and read it from top to bottom"
         elif name not in fused.sinks or any(reader.name in names for reader in network.readers[layer.output]):
-            yield f"layer '{name}' sums up rows: what reads it must wait, so it can only come last"
+            yield f"layer '{name}' sums over rows: its readers must wait for the last row, so it can only come last"
         elif fused.schedule.splits and name not in fused.partial:
-            yield (
-                f"layer '{name}' sums up rows and channels: along channels it can be cut with the layers that make them"
-            )
+            yield (f"layer '{name}' sums over rows and channels: cut it along channels with its producers")
 
 
 def _axes(fused: FusedLayers, pulled: Collection[str]) -> Iterator[str]:
     """Axes that are cut twice, and tiles that contradict inputs whose rows arrive one by one, only once."""
     schedule, axes = fused.schedule, fused.schedule.axes
     if len(set(axes)) < len(axes) or not set(axes) <= set(AXES):
-        yield f"tiles of '{schedule.name}': each axis once, out of {sorted(AXES)} (rows, columns, channels)"
+        yield f"tiles of '{schedule.name}': give each axis once, out of {sorted(AXES)} (rows, columns, channels)"
     if schedule.streamed and ROWS in axes:
         yield from _bands(fused)
     if COLUMNS in axes and any(width for _, width in schedule.columns):
-        yield f"tiles of '{schedule.name}': what is cut along columns does not go by columns as well"
+        yield f"tiles of '{schedule.name}': a group that is cut along columns cannot also run in groups of columns"
     inputs = {name for layer in schedule.layers for name in fused.network.by_name[layer].inputs}
     if axes and inputs & set(pulled):
-        yield f"'{schedule.name}' cannot run in tiles: rows of its input come once, and each tile needs them"
+        yield f"'{schedule.name}' cannot run in tiles: each tile needs rows of its input, which arrive only once"
     if not schedule.streamed and inputs & set(pulled):
-        yield f"'{schedule.name}' must run row by row: rows of its input come one by one, and few are kept"
+        yield f"'{schedule.name}' must run row by row: its input arrives row by row, and only a few rows are kept"
 
 
 def _bands(fused: FusedLayers) -> Iterator[str]:
     """Bands of rows that are not the outermost tiles, or have steps of several rows, or sinks of different heights."""
     schedule = fused.schedule
     if not schedule.is_banded or schedule.rows:
-        yield f"tiles of '{schedule.name}': bands of what runs row by row are the outermost, with single rows in a step"
+        yield f"tiles of '{schedule.name}': bands of rows must be the outermost tiles, with steps of one row"
     elif len({fused.driven(name, ROWS)[ROWS] for name in fused.sinks}) > 1:
-        yield f"tiles of '{schedule.name}': layers that run row by row in bands end with the same number of rows"
+        yield f"tiles of '{schedule.name}': in bands of rows, all last layers must have the same number of rows"
 
 
 def _tiles(fused: FusedLayers) -> Iterator[str]:
@@ -184,7 +182,7 @@ def _tiles(fused: FusedLayers) -> Iterator[str]:
         try:
             yield from _parts(fused, split, what)
         except LookupError:
-            yield f"'{fused.schedule.name}' cannot be cut along {what}: not all that lies inside has them"
+            yield f"'{fused.schedule.name}' cannot be cut along {what}: some layers inside have none"
 
 
 def _parts(fused: FusedLayers, split: Split, what: str) -> Iterator[str]:
@@ -192,7 +190,7 @@ def _parts(fused: FusedLayers, split: Split, what: str) -> Iterator[str]:
     tiling, name = Tiling(fused, split), fused.schedule.name
     size, ends = tiling.size(fused.sinks[0]), split.ends
     if not ends or not all(a < b for a, b in pairwise((0, *ends))) or ends[-1] != size:
-        yield f"tiles of '{name}' end at {list(ends)}, but its {size} {what} want rising ends up to {size}"
+        yield f"tiles of '{name}' end at {list(ends)}, but they must rise to {size}, its number of {what}"
         return
     for cut in tiling.intervals if len(ends) > 1 else ():
         is_free_to = cut in fused.sinks and split.axis != CHANNELS  # a halo may be all there is; FDT has none
@@ -212,19 +210,19 @@ def _lanes(fused: FusedLayers) -> Iterator[str]:
     if any(split.lanes < 1 for split in schedule.splits):
         yield f"'{name}' has no lanes"
     if any(split.lanes > 1 for split in schedule.splits[1:]):
-        yield f"lanes of '{name}' share its outermost loop over tiles, and no other"
+        yield f"lanes of '{name}' can share only its outermost loop over tiles"
     if schedule.lanes == 1:
         return
     split = schedule.splits[0]
     if split.lanes > len(split.ends):
-        yield f"'{name}' runs in {split.lanes} lanes, and has parts for {len(split.ends)}"
+        yield f"'{name}' runs in {split.lanes} lanes, but has only {len(split.ends)} parts"
     elif fused.partial:
-        yield f"layer '{fused.partial[0]}' adds up the parts of '{name}': lanes would add to the same sums"
+        yield f"layer '{fused.partial[0]}' sums over the parts of '{name}', so lanes would add to the same sums"
     else:
         tiling = Tiling(fused, split)
         for sink in fused.sinks:
             if _meet(tiling.intervals[sink], split.lanes):
-                yield f"lanes of '{name}' would both compute part of layer '{sink}', which others read"
+                yield f"lanes of '{name}' would both compute the same part of layer '{sink}', which other layers read"
 
 
 def _meet(parts: Sequence[Interval], lanes: int) -> bool:
