@@ -1,13 +1,14 @@
 """What fits where: every model of some folders against boards, as the table in docs/models.md.
 
     python benchmarks/zoo.py FOLDER [FOLDER ...] [--results zoo.jsonl] [--limit 180] [--page docs/models.md]
+                             [--operators docs/mediapipe/operators.py]
 
-Models are .onnx and .tflite files, those inside Python wheels (.whl) included. Each is read, and planned three times:
-whole layers, `--minimise ram`, and that with `--pull-input` where an input's rows can be pulled. A model gets `--limit`
-seconds of processor time; what it has come to by then counts. Results are added to a file one by one, and files that
-are there with their content are not worked on again, so that a run which was stopped goes on. Sizes that a file leaves
-open are those that its error suggests. Times are estimates (docs/time.md) of the plan that fits, with its stack and
-code not counted.
+Models are .onnx and .tflite files, those inside Python wheels (.whl) and packages of npm (.tgz) included. Each is
+read, and planned three times: whole layers, `--minimise ram`, and that with `--pull-input` where an input's rows can be
+pulled. A model gets `--limit` seconds of processor time; what it has come to by then counts. Results are added to a
+file one by one, and files that are there with their content are not worked on again, so that a run which was stopped
+goes on. Sizes that a file leaves open are those that its error suggests. Times are estimates (docs/time.md) of the plan
+that fits, with its stack and code not counted.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ import argparse
 import hashlib
 import json
 import resource
-import shlex
 import subprocess
 import sys
+import tarfile
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,6 +34,7 @@ from edgewright.fusion.request import PlanRequest, find
 from edgewright.kernels.cost.estimate import estimate, modelled
 from edgewright.memory.row_windows import pullable
 from edgewright.network import Network
+from edgewright.network.operators.custom import load_operators
 from edgewright.network.read import read_bytes
 from edgewright.platform import Board, load_board
 from edgewright.platform.chip_time import assumed_instruction_time
@@ -55,11 +57,23 @@ def models(folders: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
     seen = set()
     for size, name, path, inside in found:
         if size < MOST_BYTES:
-            content = zipfile.ZipFile(path).read(inside) if inside else path.read_bytes()
+            content = _content(path, inside)
             digest = hashlib.sha256(content).hexdigest()
             if digest not in seen:
                 seen.add(digest)
                 yield name, content
+
+
+def _content(path: Path, inside: str) -> bytes:
+    """The bytes of a file, or of a model inside it."""
+    if not inside:
+        return path.read_bytes()
+    if path.suffix == ".whl":
+        return zipfile.ZipFile(path).read(inside)
+    with tarfile.open(path) as package:
+        member = package.extractfile(inside)
+        assert member is not None, inside
+        return member.read()
 
 
 def _in_file(path: Path) -> Iterator[tuple[int, str, Path, str]]:
@@ -71,14 +85,20 @@ def _in_file(path: Path) -> Iterator[tuple[int, str, Path, str]]:
         for one in zipfile.ZipFile(path).infolist():
             if one.filename.endswith(SUFFIXES):
                 yield one.file_size, f"{package}: {Path(one.filename).name}", path, one.filename
+    elif path.suffix == ".tgz":
+        with tarfile.open(path) as packed:
+            for member in packed:
+                if member.name.endswith(SUFFIXES):
+                    yield member.size, f"{path.stem}: {Path(member.name).name}", path, member.name
 
 
-def row(name: str, content: bytes, limit: int) -> dict[str, Any]:
+def row(name: str, content: bytes, limit: int, operators: Path | None) -> dict[str, Any]:
     """What a process of its own finds out about a model; after the limit, what it had found out."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "model"
         file.write_bytes(content)
         command = [sys.executable, __file__, "--one", str(file), "--limit", str(limit)]
+        command += ["--operators", str(operators)] if operators else []
         run = subprocess.run(command, capture_output=True, text=True, check=False)
     found: dict[str, Any] = {"name": name, "digest": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
     for line in run.stdout.splitlines():
@@ -97,7 +117,7 @@ def one(path: Path, limit: int) -> None:
         try:
             network = read_bytes(content, "model")
         except OpenSizes as error:
-            network = read_bytes(content, "model", shapes=_suggested(error))
+            network = read_bytes(content, "model", shapes=error.shapes)
     except EdgewrightError as error:
         _tell({"refused": str(error)})
         return
@@ -113,12 +133,6 @@ def one(path: Path, limit: int) -> None:
             _tell({f"{kind}_refused": str(error)[:200]})
             continue
         _tell({kind: plan.peak_bytes, f"{kind}_times": _times(network, plan)})
-
-
-def _suggested(error: OpenSizes) -> dict[str, tuple[int, ...]]:
-    """The sizes that the error suggests."""
-    pairs = (option.rpartition("=") for option in shlex.split(error.options) if option != "--shape")
-    return {name: tuple(map(int, sizes.split(","))) for name, _, sizes in pairs}
 
 
 def _times(network: Network, plan: Plan) -> dict[str, float | None]:
@@ -215,8 +229,11 @@ def main() -> None:
     parser.add_argument(
         "--page", type=Path, help="put the table between its marks in this page; the lines of other models stay"
     )
+    parser.add_argument("--operators", type=Path, help="a Python file that describes operators of the models' own")
     parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.operators:
+        load_operators(given.operators)
     if given.one:
         one(given.one, given.limit)
         return
@@ -227,7 +244,7 @@ def main() -> None:
         digest = hashlib.sha256(content).hexdigest()
         if digest not in done:
             console.print(name)
-            done[digest] = row(name, content, given.limit)
+            done[digest] = row(name, content, given.limit, given.operators)
             with given.results.open("a") as file:
                 file.write(json.dumps(done[digest]) + "\n")
         rows.append({**done[digest], "name": name})

@@ -13,6 +13,10 @@ EdgewrightError
 Each message says what is wrong, where, and what to try. Our own bugs are assertions and keep their trace.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+
 
 class EdgewrightError(Exception):
     """The base class of all exceptions that this package raises on purpose."""
@@ -27,11 +31,22 @@ class Unsupported(ModelError):
 
 
 class OpenSizes(ModelError):
-    """The file leaves sizes of inputs open; `options` are command-line options that would set them."""
+    """The file leaves sizes of inputs open; `options` are command-line options that would set them, to `shapes`.
 
-    def __init__(self, message: str, options: str = "") -> None:
+    `others` are errors with other suggestions, for models that do not take these sizes.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        options: str = "",
+        shapes: Mapping[str, tuple[int, ...]] | None = None,
+        others: tuple[OpenSizes, ...] = (),
+    ) -> None:
         super().__init__(message)
         self.options = options
+        self.shapes = dict(shapes or {})
+        self.others = others
 
 
 class BoardError(EdgewrightError):

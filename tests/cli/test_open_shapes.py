@@ -9,8 +9,9 @@ from click.testing import CliRunner
 from onnx import TensorProto, helper, numpy_helper
 
 from edgewright.cli.main import main
-from edgewright.errors import ModelError
+from edgewright.errors import ModelError, OpenSizes
 from edgewright.network.onnx_format import read_onnx
+from edgewright.network.read import read as read_model
 
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 
@@ -162,6 +163,26 @@ def test_a_suggestion_is_one_that_the_model_takes():
     model = model_of([("x", FLOAT, ["n", 3, "h", "w_"])], nodes, {"w": np.ones((5, 3 * 12 * 12), np.float32)})
     assert refusal(model).endswith("--shape x=1,3,48,48")
     assert read(model, x=(1, 3, 48, 48)).tensors["y"].shape == (1, 5)
+
+
+@pytest.mark.parametrize(
+    ("shape", "node", "kernel", "suggested"),
+    [
+        (["n", 3, None, None], "Conv", (4, 3, 44, 3), "1,3,224,224"),
+        (["n", 3, None, None], "Conv", (4, 3, 300, 3), "1,3,640,640"),
+        (["n", 1, "sequence"], "Conv", (4, 1, 300), "1,1,576"),
+        (["n", "a", "b", 3], "MatMul", (3, 4), "1,224,224,3"),
+    ],
+    ids=str,
+)
+def test_sizes_are_suggested_that_can_be_read(shape, node, kernel, suggested, tmp_path):
+    nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node(node, ["a", "w"], ["y"])]
+    file = tmp_path / "net.onnx"
+    file.write_bytes(model_of([("x", FLOAT, shape)], nodes, {"w": np.ones(kernel, np.float32)}).SerializeToString())
+    with pytest.raises(OpenSizes) as caught:
+        read_model(file)
+    assert caught.value.options == f"--shape x={suggested}"
+    assert read_model(file, shapes=caught.value.shapes).inputs == ("x",)
 
 
 def test_sizes_of_one_name_are_given_once():

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from edgewright.errors import ModelError, Unsupported
 from edgewright.network import Array, DType
 from edgewright.network.kernels import execute
 from edgewright.network.onnx_format import read_onnx
+from edgewright.network.reference import reference
 from tests.helpers.emitting import check_emitted
 from tests.network.onnx_models import assert_agrees, model_of, one_node
 
@@ -119,6 +120,38 @@ def test_an_if_whose_branches_differ_in_shape_is_refused() -> None:
     )
     with pytest.raises(Unsupported, match=r"branches give .*1x3x1x1.* and .*1x3x7x6.*make the input .* an initializer"):
         read_onnx(model.SerializeToString())
+
+
+def test_a_branch_that_these_sizes_forbid_is_not_taken() -> None:
+    """As of two rates of a sound, of which a frame of one size suits one; the reference takes the same branch."""
+    broken = helper.make_node("MatMul", ["x", "square"], ["b"])
+    model = chosen(
+        helper.make_node("Equal", ["level", "two"], ["c"]), helper.make_node("Mul", ["x", "two"], ["a"]), broken
+    )
+    model.graph.initializer.append(numpy_helper.from_array(np.ones((5, 5), np.float32), "square"))
+    for axis, size in enumerate(model.graph.input[0].type.tensor_type.shape.dim):
+        size.dim_param = f"n{axis}"  # onnxruntime checks the branches of models whose sizes it knows
+    network = read_onnx(model.SerializeToString(), shapes={"x": IMAGE.shape})
+    assert network.inputs == ("x",)
+    assert any("'choice' does not take its else_branch" in note for note in network.notes)
+    theirs = reference(model.SerializeToString(), network).run({"x": IMAGE})
+    np.testing.assert_array_equal(theirs["y"], 2 * IMAGE)
+    np.testing.assert_array_equal(execute(network, {"x": IMAGE})["y"], 2 * IMAGE)
+
+
+def test_an_if_without_a_possible_branch_is_refused() -> None:
+    broken = [helper.make_node("MatMul", ["x", "limit"], [name]) for name in "ab"]
+    with pytest.raises(ModelError):
+        read_onnx(chosen(helper.make_node("Greater", ["level", "limit"], ["c"]), *broken).SerializeToString())
+
+
+@pytest.mark.parametrize(("opset", "keepdims"), [(11, 1), (13, 0), (18, 0)])
+def test_logarithms_of_sums_of_powers(opset: int, keepdims: int) -> None:
+    x = (100 * RNG.standard_normal((2, 3, 4, 5))).astype(np.float32)  # whose powers are no finite numbers
+    axes = {"axes": [1, -1]} if opset < 18 else {}
+    operands = [x] if opset < 18 else [x, np.array([1, -1], np.int64)]
+    model, feeds = one_node("ReduceLogSumExp", operands, opset=opset, keepdims=keepdims, **axes)
+    assert_agrees(model, feeds)
 
 
 # Constants that are no finite numbers

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import onnx
 
-from ..errors import InputError
+from ..errors import EdgewrightError, InputError, OpenSizes
 from ..files import MODEL_ADVICE, read_file
 from .foreign import export_advice
 from .network import Network
@@ -57,7 +57,23 @@ def read_bytes(data: bytes, name: str, *, shapes: Mapping[str, Shape] | None = N
 
 
 def _literal(head: bytes, source: Path | bytes, name: str, shapes: Mapping[str, Shape] | None) -> Network:
-    """The network as in the file, before any pass."""
+    """The network as in the file, before any pass.
+
+    Where sizes are open, the error suggests some that the model takes, if any of the examples is.
+    """
+    try:
+        return _of_format(head, source, name, shapes)
+    except OpenSizes as error:
+        for suggestion in (error, *error.others):
+            try:
+                _of_format(head, source, name, {**(shapes or {}), **suggestion.shapes})
+            except EdgewrightError:
+                continue
+            raise suggestion from None
+        raise
+
+
+def _of_format(head: bytes, source: Path | bytes, name: str, shapes: Mapping[str, Shape] | None) -> Network:
     if not head:
         where = source if isinstance(source, Path) else name
         raise InputError(f"'{where}' is empty; give an .onnx or .tflite model")

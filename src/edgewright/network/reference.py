@@ -110,12 +110,15 @@ class _OnnxRuntime:
     def __init__(self, source: str | bytes, network: Network) -> None:
         self.source = source
         self.session = self._session(self._as_we_compute())
-        # Inputs that the network does not use must still be fed.
-        self.spare: dict[str, Array] = {
+        # Inputs that the network does not use must still be fed: zeros, or what chooses a branch that can be computed.
+        spare: dict[str, Array] = {
             arg.name: np.zeros([d if isinstance(d, int) else 1 for d in arg.shape], _ORT_TYPES[arg.type])
             for arg in self.session.get_inputs()
             if arg.name not in network.inputs
         }
+        from .onnx_format.branch_inputs import compared_values
+
+        self.spares = [spare, {**spare, **compared_values(self._loaded().graph, spare)}] if spare else [spare]
         self._traced: tuple[tuple[str, ...], Any] | None = None  # names of tensors, and a session that returns them
 
     def _as_we_compute(self) -> str | bytes:
@@ -168,12 +171,15 @@ class _OnnxRuntime:
 
     def _values(self, session: Any, inputs: Mapping[str, Array]) -> dict[Any, Array]:
         names = [arg.name for arg in session.get_outputs()]
-        try:
-            types = {arg.name: _ORT_TYPES[arg.type] for arg in session.get_inputs()}
-            given: dict[str, Array] = {name: value.astype(types[name]) for name, value in inputs.items()}
-            return dict(zip(names, session.run(names, {**self.spare, **given}), strict=True))
-        except Exception as error:
-            raise EdgewrightError(f"onnxruntime cannot run {_name(self.source)}: {error}") from error
+        failures = []
+        for spare in self.spares:
+            try:
+                types = {arg.name: _ORT_TYPES[arg.type] for arg in session.get_inputs()}
+                given: dict[str, Array] = {name: value.astype(types[name]) for name, value in inputs.items()}
+                return dict(zip(names, session.run(names, {**spare, **given}), strict=True))
+            except Exception as error:
+                failures.append(error)
+        raise EdgewrightError(f"onnxruntime cannot run {_name(self.source)}: {failures[0]}") from failures[0]
 
     def _with_outputs(self, tensors: Sequence[str]) -> bytes:
         """The file with these tensors as additional outputs."""

@@ -272,7 +272,10 @@ class GraphReader:
 
     def _branch(self, call: NodeCall) -> list[Value]:
         """The outputs of the branch selected by a constant condition; otherwise both are computed and one is
-        selected."""
+        selected.
+
+        A branch that breaks a rule with the given sizes cannot be computed by any runtime: the other is taken.
+        """
         condition = call.inputs[0] if call.inputs else None
         if condition is None or prod(self.context.shape(condition)) != 1:
             raise ModelError(f"the condition of If '{call.name}' is not one value")
@@ -283,10 +286,19 @@ class GraphReader:
         if isinstance(condition, Constant):
             graph = graphs[0] if condition.data.reshape(-1)[0] else graphs[1]
             return self._inner(graph, [], call.scope, call.name)
-        both = [
-            self._inner(graph, [], call.scope, f"{call.name}/{branch}")
-            for graph, branch in zip(graphs, BRANCHES, strict=True)
-        ]
+        both, broken = [], []
+        for graph, branch in zip(graphs, BRANCHES, strict=True):
+            try:
+                both.append(self._inner(graph, [], call.scope, f"{call.name}/{branch}"))
+            except Unsupported:
+                raise
+            except ModelError as error:
+                self.context.builder.notes.append(f"If '{call.name}' does not take its {branch}: {error}")
+                broken.append(error)
+        if len(broken) == 2:
+            raise broken[0]
+        if broken:
+            return both[0]
         if len(both[0]) != len(both[1]):
             raise ModelError(f"the branches of If '{call.name}' give {len(both[0])} and {len(both[1])} outputs")
         pairs = zip(*both, strict=True)

@@ -9,7 +9,20 @@ from math import prod
 import numpy as np
 
 from ..decompositions import running_sums
-from ..operators import ArgMax, Binary, BinaryKind, Conv2d, Dense, GatherElements, MatMul, Reduce, ReduceKind, TopK
+from ..operators import (
+    ArgMax,
+    Binary,
+    BinaryKind,
+    Conv2d,
+    Dense,
+    GatherElements,
+    MatMul,
+    Reduce,
+    ReduceKind,
+    TopK,
+    Unary,
+    UnaryKind,
+)
 from ..tensor import DType
 from .context import Computed, Constant, Dequantized, Value
 from .node import OnnxNode
@@ -168,6 +181,25 @@ def stft(node: OnnxNode) -> Value:
     image = node.reshaped(x, (shape[0], 1, shape[1], 1), "image")
     frames = node.layer(Conv2d(stride=(1, step)), [image, node.constant("matrix", matrix)])
     return node.reshaped(frames, (shape[0], node.shape(frames)[2], bins, 2), "frames")
+
+
+def log_sum_exp(node: OnnxNode) -> Value:
+    """The logarithm of the sum of exponentials, which stay below 1: the largest element is taken out before."""
+    x = node.input(0)
+    rank = len(node.shape(x))
+    axes = node.axes(node.ints_from("axes", 1, 18) or (), rank) or tuple(range(rank))
+    if node.tensor(x).dtype is not DType.FLOAT32 or node.flag("noop_with_empty_axes"):
+        raise node.unsupported("integers, or noop_with_empty_axes")
+    most = node.layer(Reduce(axes, True, ReduceKind.MAX), [x], "most")
+    below = node.layer(Binary(BinaryKind.SUB), [x, most], "below")
+    powers = node.layer(Unary(UnaryKind.EXP), [below], "powers")
+    total = node.layer(Reduce(axes, True, ReduceKind.SUM), [powers], "total")
+    logarithm = node.layer(Unary(UnaryKind.LOG), [total], "logarithm")
+    result = node.layer(Binary(BinaryKind.ADD), [logarithm, most], "sum")
+    if node.flag("keepdims", True):
+        return result
+    left = tuple(size for axis, size in enumerate(node.shape(x)) if axis not in axes)
+    return node.reshaped(result, left, "left")
 
 
 def reduce(node: OnnxNode, kind: ReduceKind) -> Value:

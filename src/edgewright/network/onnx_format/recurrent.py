@@ -127,7 +127,7 @@ def _unrolled(
     last = node.flag("layout")
     x = node.input(0)
     if len(node.shape(x)) != 3 or node.tensor(x).dtype is not DType.FLOAT32:
-        raise node.unsupported(f"needs three axes of floats, not {node.tensor(x)}")
+        raise node.error(f"needs three axes of floats, not {node.tensor(x)}")
     if last:
         x = node.transposed(x, (1, 0, 2), "steps")
     count, batch, features = node.shape(x)

@@ -96,6 +96,7 @@ STANDARD: Mapping[str, Importer] = {
     "QuantizeLinear": quantised.quantize_linear,
     "RNN": recurrent.rnn,
     "Range": constants.range_,
+    "ReduceLogSumExp": linear.log_sum_exp,
     "Relu": partial(elementwise.clamp, low=0.0, high=inf),
     "Reshape": rearrange.reshape,
     "Resize": resize.resize,
