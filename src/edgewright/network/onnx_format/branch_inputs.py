@@ -17,11 +17,11 @@ def compared_values(graph: onnx.GraphProto, inputs: Collection[str]) -> dict[str
         if node.op_type == "Constant" and node.attribute and node.attribute[0].name == "value":
             constants[node.output[0]] = node.attribute[0].t
     shapes = {value.name: value.type.tensor_type.shape for value in graph.input}
-    found: dict[str, Array] = {}
+    values: dict[str, Array] = {}
     for node in graph.node:
         for name, other in (node.input, reversed(node.input)) if node.op_type == "Equal" else ():
             if name in inputs and other in constants:
                 value = numpy_helper.to_array(constants[other])
                 if value.size == 1:
-                    found.setdefault(name, value.reshape([1 for _ in shapes[name].dim]))
-    return found
+                    values.setdefault(name, value.reshape([1 for _ in shapes[name].dim]))
+    return values
