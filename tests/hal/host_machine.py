@@ -92,7 +92,7 @@ class HostMachine:
         first, end = min(pages), max(pages) + PAGE
         self._library = _compiled(files, list(watched), unknown, [optimisation, f"-DFIRST={first}", f"-DEND={end}"])
         self.buffer = ctypes.addressof(ctypes.c_uint8.in_dll(self._library, "host_buffer"))
-        _map_zeros(first, end - first)
+        map_zeros(first, end - first)
         self._kept = {"host_access": ACCESS(self._access), "host_entered": ENTERED(self._entered)}
         for name, function in self._kept.items():
             ctypes.c_void_p.in_dll(self._library, name).value = ctypes.cast(function, ctypes.c_void_p).value
@@ -178,12 +178,13 @@ def _telling(text: str, watched: Sequence[str]) -> str:
     return re.sub(r"\b(\w+)\(([^()]*)\)\n\{", opened, text)
 
 
-def _map_zeros(address: int, size: int) -> None:
+def map_zeros(address: int, size: int) -> None:
+    """Memory at an address where none is: taking what is in use would break the process in places that say nothing."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-    read_write, private_fixed_anonymous = 3, 0x32
-    found = libc.mmap(address, size, read_write, private_fixed_anonymous, -1, 0)
+    read_write, private_anonymous, only_if_free = 3, 0x22, 0x100000
+    found = libc.mmap(address, size, read_write, private_anonymous | only_if_free, -1, 0)
     assert found == address, f"no memory at {address:#x} for registers"
 
 

@@ -11,6 +11,7 @@ from subprocess import SubprocessError
 from tempfile import TemporaryDirectory
 
 from edgewright.errors import EdgewrightError
+from edgewright.hal.analysis.inlining import inlinable
 from edgewright.hal.analysis.spaces import Joint
 from edgewright.hal.design import Analysis, Design
 from edgewright.hal.design_flow import analyse, designed, naive, real_joints
@@ -75,8 +76,7 @@ def check(program: Program, methods: Sequence[str], target: str, calls: int = 4)
         for method in methods:
             made = designed(analysis, partial(lay_out, analysis, method, program.seed))
             if method == "roomy":
-                names = frozenset(f.name for f in analysis.functions if f.static and f.usr not in f.calls)
-                made = replace(made, inlined=names)
+                made = replace(made, inlined=frozenset(f.name for f in inlinable(analysis.functions)))
             checked: Verification | None = None
             if variant:
                 try:

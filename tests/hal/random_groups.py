@@ -7,6 +7,7 @@ from random import Random
 from typing import TypeVar
 
 T = TypeVar("T")
+FIRST_DEVICE = 0x50000000  # below, a Python that is not position independent may have its heap
 # Attributes of a field, with how often they are drawn; {own} is the field, {other} one beside it, {far} one elsewhere.
 FLAVOURS: dict[tuple[str, ...], int] = {
     (): 60,
@@ -194,7 +195,7 @@ def with_words(rng: Random, world: World) -> World:
     fields += [FieldDecl("minutes", 6, kind), FieldDecl("seconds", 6, kind), FieldDecl("running", 1)]
     fields += [FieldDecl("low", 8, ("ro",)), FieldDecl("high", 8, ("ro", "together(low)"))]
     rng.shuffle(fields)
-    clock = DeviceDecl("clk", CLOCK, 0x40000000 + 0x10000 * len(world.devices), world.devices[0].bus)
+    clock = DeviceDecl("clk", CLOCK, FIRST_DEVICE + 0x10000 * len(world.devices), world.devices[0].bus)
     devices = [replace(device, is_unordered=rng.random() < 0.4) for device in (*world.devices, clock)]
     return World((*world.groups, GroupDecl(CLOCK, tuple(fields))), tuple(devices))
 
@@ -207,7 +208,7 @@ def draw_world(rng: Random, plain: bool = False) -> World:
     for number in range(rng.randint(2, 5)):
         groups.append(_group(rng, f"G{number}", groups, bus[0], quiet))
     roots = [rng.choice(groups[-2:]) for _ in range(rng.choice((1, 1, 2, 2, 3)))]
-    devices = [DeviceDecl(f"dev{n}", root.name, 0x40000000 + 0x10000 * n, bus) for n, root in enumerate(roots)]
+    devices = [DeviceDecl(f"dev{n}", root.name, FIRST_DEVICE + 0x10000 * n, bus) for n, root in enumerate(roots)]
     return World(tuple(groups), tuple(devices))
 
 

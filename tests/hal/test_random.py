@@ -12,11 +12,13 @@ import pytest
 from edgewright.hal.analysis import conflicts
 from edgewright.hal.design_flow import analyse, naive
 from edgewright.hal.language.source import HEADER
+from edgewright.hal.verify.machine import PAGE
 from edgewright.hal.verify.verification import Fault
 from tests.hal import host_machine
 from tests.hal.random_check import check, methods_of, target_of, told
 from tests.hal.random_code import STATEMENTS, WORDS
 from tests.hal.random_drivers import draw_program, shrunk
+from tests.hal.random_groups import FIRST_DEVICE
 from tests.hal.random_text import Line, Nest, rendered
 from tests.hal.runs import HOST, Outcome, differences, draw_calls, run_source
 from tests.helpers.tools import needs
@@ -53,6 +55,17 @@ def test_a_driver_that_does_not_end_is_told(monkeypatch):
         host_machine.apart(lambda: time.sleep(9))
     with pytest.raises(Fault, match="crashes"):
         host_machine.apart(lambda: os._exit(1))
+
+
+def test_registers_take_no_memory_that_is_in_use():
+    """A Python at fixed addresses has its heap where some registers lie."""
+
+    def twice():
+        for _ in range(2):
+            host_machine.map_zeros(FIRST_DEVICE, PAGE)
+
+    with pytest.raises(Fault, match=f"no memory at {FIRST_DEVICE:#x} for registers"):
+        host_machine.apart(twice)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -9,6 +9,7 @@ from functools import partial
 
 from ..errors import Infeasible
 from .analysis.accesses import Kind
+from .analysis.inlining import inlinable
 from .analysis.interrupts import guarded
 from .analysis.spaces import Joint, Space, Spaces, parted
 from .design import Analysis, Design, totals
@@ -68,7 +69,7 @@ def _inlined(made: Design, measure: Measure) -> Design:
     Where a function is called with constants, most of what it does to them is done by the compiler, which does not know
     that when it decides.
     """
-    callable_ = [f for f in made.analysis.functions if f.static and f.accesses and f.usr not in f.calls]
+    callable_ = [f for f in inlinable(made.analysis.functions) if f.accesses]
     if not callable_ or (sizes := measure(made)) is None:
         return made
     least = sum(sizes.values())

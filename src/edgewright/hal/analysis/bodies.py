@@ -22,7 +22,7 @@ from ..language.cursors import (
     variable,
     walk,
 )
-from ..language.description import Description, Place, Refusal, Refused, Span
+from ..language.description import Description, Place, Refusal, Refused
 from ..language.macros import LINE
 from ..language.nodes import discarded, operand
 from ..language.source import Source
@@ -30,6 +30,7 @@ from .accesses import Access
 from .evaluation import Evaluator
 from .flow_builder import FlowBuilder
 from .functions import Barrier, Function, Parameter
+from .inlining import marked_static
 from .paths import Paths
 from .statements import SNAPSHOT, Statements
 
@@ -127,7 +128,7 @@ def _function(
         cursor.linkage is cindex.LinkageKind.INTERNAL,
         frozenset(evaluator.pointed),
         tuple(statements.snapshots.items()),
-        _static(cursor, source.files[file]),
+        marked_static(cursor, source.files[file]),
         evaluator.calls_pointer,
     )
 
@@ -145,13 +146,6 @@ def _idle(body: Cursor) -> frozenset[str]:
         elif cursor.kind is KINDS.BINARY_OPERATOR and binary_operator(cursor) == "=" and is_variable(operand(cursor)):
             used[variable(operand(cursor).referenced)] -= 1
     return frozenset(name for name in declared if used[name] <= 0)
-
-
-def _static(cursor: Cursor, text: bytes) -> Span | None:
-    """Where the head of a function begins with `static`; None also where attributes say what is to become of it."""
-    has_attributes = any(child.kind.is_attribute() for child in children(cursor))
-    found = re.compile(rb"static\b").match(text, span(cursor)[0])
-    return found.span() if found and not has_attributes else None
 
 
 def _check_text(body: Cursor, file: str, source: Source, cleanups: Iterable[Cursor]) -> None:

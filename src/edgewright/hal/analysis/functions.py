@@ -74,7 +74,7 @@ class Function:
     is_static: bool = False
     pointed: frozenset[str] = frozenset()  # groups whose address it takes
     snapshots: tuple[Span, ...] = ()  # from the word `snapshot` to the statement that it marks
-    static: Span | None = None  # the word in its definition, where it stands there
+    static: Span | None = None  # the word in its definition, where its body can go to its callers
     calls_pointer: bool = False  # it calls functions through pointers
 
 
