@@ -267,24 +267,14 @@ class Conflicts:
         """The register that a write has to fill, because pins put fields there that hardware changes too."""
         if access.kind is Kind.READ or self.acts(access):
             return ()
-        word = self._words.get((access.owner, access.field))
+        words = self.description.pinned_words.get(access.owner, {})
+        word = words.get(access.field)
         is_changed = any(
             other == word and nature.by_hardware and nature.kept and not nature.acts
-            for (owner, name), other in self._words.items()
-            if owner == access.owner and (nature := self.description.nature(owner, name))
+            for name, other in words.items()
+            if (nature := self.description.nature(access.owner, name))
         )
         return (access.owner, word) if is_changed else ()
-
-    @cached_property
-    def _words(self) -> dict[tuple[str, str], int]:
-        """The registers that pins put fields into, counted from the start of their groups."""
-        description = self.description
-        return {
-            (group.name, field.name): (8 * field.pinned[0] + field.pinned[1]) // description.bus_of(group.name).width
-            for group in description.groups.values()
-            for field in group.fields
-            if field.pinned is not None
-        }
 
     def bond(self, access: Access) -> tuple[object, ...]:
         """The set of fields that the access's is together with, if any: they become one before all others."""

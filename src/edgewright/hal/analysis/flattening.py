@@ -134,9 +134,8 @@ def _use(flat: _Flat, spaces: Spaces, access: Access) -> Use:
 
 
 def _slot_at(space: Space, steps: Steps, access: Access) -> str:
-    for slot in space.slots:
-        if slot.steps == steps:
-            return slot.name
+    if steps in space.by_steps:
+        return space.by_steps[steps].name
     raise InputError(
         f"{access.place}: {access.name} is outside its array. "
         f"Use an index below the number of elements that the group declares."

@@ -58,6 +58,10 @@ class Space:
         return self._by_name[name]
 
     @cached_property
+    def by_steps(self) -> Mapping[Steps, Slot]:
+        return {slot.steps: slot for slot in self.slots}
+
+    @cached_property
     def _by_name(self) -> Mapping[str, Slot]:
         return {slot.name: slot for slot in self.slots}
 

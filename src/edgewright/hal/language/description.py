@@ -151,7 +151,7 @@ class Device:
         return "where it is mapped" if self.is_mapped else f"at 0x{self.address:08x}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Description:
     groups: Mapping[str, Group]  # in the order of their definitions: children before parents
     devices: tuple[Device, ...]
@@ -164,6 +164,16 @@ class Description:
 
     def device(self, name: str) -> Device:
         return next(device for device in self.devices if device.name == name)
+
+    @cached_property
+    def pinned_words(self) -> Mapping[str, Mapping[str, int]]:
+        """By group, the registers that pins put fields into, counted from the start of the group."""
+        found = {}
+        for name, group in self.groups.items():
+            if pinned := [(field.name, field.pinned) for field in group.fields if field.pinned]:
+                width = self.bus_of(name).width
+                found[name] = {field: (8 * byte + bit) // width for field, (byte, bit) in pinned}
+        return found
 
     def bus_of(self, group: str) -> Bus:
         """The bus that every device holding such a group can do: the narrowest width, the widest least access."""
