@@ -9,20 +9,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgewright import fusion, read_model, samples
+from edgewright import read_model, samples
 from edgewright.errors import Infeasible
+from edgewright.fusion import front
 from edgewright.fusion.prices import Prices
 from edgewright.fusion.request import PlanRequest, make_plan
 from edgewright.fusion.routes import Routes
+from edgewright.fusion.search import PlanSearch
 from edgewright.kernels.cost.call_context import CallContext
 from edgewright.kernels.cost.estimate import Costs
 from edgewright.memory import Techniques, plan
 from edgewright.memory.planner import alignment_of
 from edgewright.memory.row_windows import pullable
 from edgewright.memory.streamed import unfused_problem
-from edgewright.network import Builder
+from edgewright.network import Builder, Network
 from edgewright.network.operators import Binary, BinaryKind, Clamp, Concat, Conv2d, Reduce, ReduceKind, Slice
-from edgewright.program import FusionSchedule, Split, even_ends
+from edgewright.program import FusionSchedule, Plan, Split, even_ends
 from tests.helpers.interpreting import check_interpreted
 from tests.helpers.on_board import check_on_board
 from tests.helpers.parameters import corpus_models
@@ -31,11 +33,16 @@ from tests.helpers.random_networks import networks
 MANY = 200 if os.environ.get("EDGEWRIGHT_THOROUGH") else 8
 
 
+def _least(network: Network, **limits) -> Plan:
+    """The plan with the least RAM within the limits on extra work."""
+    return PlanSearch(network, PlanRequest(**limits)).least().plan
+
+
 @settings(max_examples=MANY)
 @given(network=networks(), overhead=st.sampled_from([None, 0.0, 0.05, 0.4]), pull=st.booleans())
 def test_least_ram_of_random_networks(network, overhead, pull):
     pull = pull and bool(pullable(network))
-    made = fusion.least(network, pull_rows=pull, max_overhead=overhead)
+    made = _least(network, pull_rows=pull, max_overhead=overhead)
     by_rows = plan(network, explain=False, phases=True, pull_rows=pull)
     assert made.bound_bytes <= made.peak_bytes <= by_rows.peak_bytes
     assert overhead is None or made.macs <= made.macs_plain * (1 + overhead)
@@ -45,13 +52,13 @@ def test_least_ram_of_random_networks(network, overhead, pull):
 @settings(max_examples=MANY)
 @given(network=networks(), share=st.floats(0.2, 1.2))
 def test_what_fits_a_ram(network, share):
-    least = fusion.least(network)
+    least = _least(network)
     ram = int(plan(network, explain=False).peak_bytes * share)
     if least.peak_bytes > ram:
         with pytest.raises(Infeasible, match="needs"):
-            fusion.fitting(network, ram)
+            PlanSearch(network, PlanRequest(), room=ram).fitting(ram)
         return
-    made = fusion.fitting(network, ram)
+    made = PlanSearch(network, PlanRequest(), room=ram).fitting(ram).plan
     assert made.peak_bytes <= ram
     assert made.macs <= max(least.macs, made.macs_plain)
     check_interpreted(network, made)
@@ -60,7 +67,7 @@ def test_what_fits_a_ram(network, share):
 @settings(max_examples=MANY)
 @given(network=networks())
 def test_fronts(network):
-    found = fusion.front(network, max_overhead=3.0)
+    found = front(network, request=PlanRequest(max_overhead=3.0))
     pairs = [(made.peak_bytes, made.macs) for made in found.plans]
     assert pairs == sorted(set(pairs), reverse=True)
     assert [macs for _, macs in pairs] == sorted(macs for _, macs in pairs)
@@ -142,7 +149,7 @@ def test_running_example_beyond_the_paper():
     network = read_model(samples.build("stahl_running_example"))
     path = [FusionSchedule(("Conv3", "globalaveragepool1"), (Split(-1, even_ends(64, 3)),))]
     assert plan(network, plain=True, explain=False, schedules=path).peak_bytes == 16384
-    made = fusion.least(network, max_overhead=0)
+    made = _least(network, max_overhead=0)
     assert made.peak_bytes < 8192
     assert made.macs == made.macs_plain
 
@@ -166,7 +173,7 @@ def check_known(path):
     network = read_model(path)
     bars = next(bars for name, bars in BARS.items() if path.stem.startswith(name))
     for pull, bar in zip((False, True), bars, strict=True):
-        made = fusion.least(network, max_overhead=0.05, pull_rows=pull)
+        made = _least(network, max_overhead=0.05, pull_rows=pull)
         assert made.peak_bytes <= bar
         assert made.macs <= 1.05 * made.macs_plain
 
@@ -185,12 +192,12 @@ def test_larger_known_models(path):
 @pytest.mark.parametrize("path", corpus_models("tfls_movie_review*"))
 def test_a_lookup_and_a_mean_by_channels(path):
     network = read_model(path)
-    made = fusion.least(network, max_overhead=0)
+    made = _least(network, max_overhead=0)
     assert made.peak_bytes <= plan(network, plain=True, explain=False).peak_bytes // 4
     check_interpreted(network, made)
 
 
 def test_least_ram_on_the_board():
     network = read_model(samples.build("resnet8_int8"))
-    made = fusion.least(network, max_overhead=0.4)
+    made = _least(network, max_overhead=0.4)
     check_on_board(network, "cortex-m4", made)
