@@ -1,6 +1,7 @@
 """The loop of a search with a made-up trainer: determinism, kill and resume, limits, inheritance, the journal."""
 
 import sqlite3
+from dataclasses import replace
 
 import pytest
 
@@ -83,6 +84,19 @@ def test_the_better_half_of_the_front_teaches_all_of_it(tmp_path):
     assert {architecture.key for architecture, _ in trainer.teachers} == set(best)
     for job in last[len(front) :]:  # goes on from the first turn
         assert job.ancestors[0][1]["classes.bias"][0] > 3
+
+
+def test_the_last_training_stays_where_the_metric_falls(tmp_path):
+    """The metric before it is the best of many slices, by luck too."""
+
+    class Falling(MadeUpTrainer):
+        def train(self, job):
+            trained = super().train(job)
+            return replace(trained, accuracy=0.1) if job.is_final else trained
+
+    _, front, accuracies, _ = search(tmp_path, task_of(*TAUGHT), Falling())
+    assert min(one.accuracy for one in front) > 0.1
+    assert set(accuracies.values()) == {0.1}
 
 
 def test_children_inherit_the_weights_of_their_parents(tmp_path):

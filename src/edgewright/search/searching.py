@@ -195,7 +195,10 @@ class ArchitectureSearch:
     def _trained_again(
         self, turn: int, trainer: Trainer, front: Sequence[CnnCandidate], before: Mapping[int, Trained]
     ) -> dict[int, Trained]:
-        """The points after one turn of the last training; where it did harm, as they were before."""
+        """The points after one turn of the last training.
+
+        A turn is kept even where it lowers the metric: that of earlier weights is the best of many slices, by luck too.
+        """
         after = self.journal.finished(front, turn)
         waiting = [one for one in front if one.number not in after]
         waiting.sort(key=lambda one: -one.architecture.macs)
@@ -210,7 +213,6 @@ class ArchitectureSearch:
         ]
         for index, outcome in self.workers.map(run_job, trainer, jobs):
             number = waiting[index].number
-            outcome = max(outcome, before[number], key=self._metric)
             self.journal.finish(number, turn, outcome)
             after[number] = outcome
         return {one.number: after[one.number] for one in front}
