@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from enum import Enum
 from functools import cached_property
@@ -93,9 +92,6 @@ class PrimitiveKind(Enum):
     ADD = "add"
     MULTIPLY = "multiply"  # by one factor per channel
     SIGMOID = "sigmoid"
-
-
-WITH_WEIGHTS = (PrimitiveKind.CONVOLUTION, PrimitiveKind.DEPTHWISE, PrimitiveKind.DENSE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,8 +296,3 @@ class _LayerDraft:
 
 def _strided(shape: Shape3, stride: Pair) -> Pair:
     return -(-shape[0] // stride[0]), -(-shape[1] // stride[1])
-
-
-def layers_of(architecture: CnnArchitecture, block: int) -> Iterator[PrimitiveLayer]:
-    """The layers of one block."""
-    return (layer for layer in architecture.layers() if layer.name.startswith(f"block{block}."))

@@ -11,8 +11,6 @@ from typing import Self
 
 from ...errors import RunError
 
-START_S = 20.0
-
 
 class LocalNodes:
     """One process for each device but the gateway, which is in the caller's own.
