@@ -17,7 +17,7 @@ from statistics import mean
 from typing import TypedDict, Unpack
 
 from ..dataflow.cnn.durations import exact_time
-from ..dataflow.deployments.sharing import SlotTurn
+from ..dataflow.deployments.sharing import SharedLinks, SlotTurn
 from ..dataflow.deployments.slots import GivenTimes
 from ..dataflow.deployments.timed import TimedDeployment
 from ..dataflow.graph import Channel, Graph, Rates
@@ -134,16 +134,20 @@ def simulate(
     if frames < 1:
         raise InputError(f"a simulation of {frames} frames: ask for at least one")
     timed = unordered(deployment, cluster, times, turns=turns, wire_bytes=wire_bytes, is_judged=is_judged)
-    wan = traffic.get("wan")
-    if wan is not None and timed.links is not None:
-        links, median = timed.links, exact_time(wan.median_s)
-        timed = replace(timed, links=replace(links, delay=lambda a, b: exact_time(links.delay(a, b)) + median))
-    pieces = traffic.get("pieces", 1)
+    asked = Traffic(**traffic)
     if timed.links is not None:
-        timed = replace(timed, links=replace(timed.links, pieces=pieces))
+        timed = replace(timed, links=_with_traffic(timed.links, asked))
     sizes = {name: (wire_bytes or _bytes_of(deployment))(fifo) for name, (fifo, _) in timed.senders.items()}
-    run = _Simulation(timed, cluster, frames, Traffic(**traffic))
+    run = _Simulation(timed, cluster, frames, asked)
     return run.result(sizes)
+
+
+def _with_traffic(links: SharedLinks, traffic: Traffic) -> SharedLinks:
+    """The links with the median of further delays, and with transfers in pieces."""
+    if traffic.wan is None:
+        return replace(links, pieces=traffic.pieces)
+    median = exact_time(traffic.wan.median_s)
+    return replace(links, pieces=traffic.pieces, delay=lambda a, b: exact_time(links.delay(a, b)) + median)
 
 
 def _bytes_of(deployment: Deployment) -> WireBytes:
@@ -161,7 +165,7 @@ class _Simulation:
         traffic: Traffic,
     ) -> None:
         self.timed, self.cluster, self.frames, self.wan = timed, cluster, frames, traffic.wan
-        self.pieces = traffic.pieces if timed.links else 1
+        self.pieces = timed.links.pieces if timed.links else 1
         self.shown = frames // 2 if traffic.shown is None else traffic.shown
         self.graph = _arriving(timed, traffic.every_s, traffic.under_way)
         wan, churn = traffic.wan, traffic.churn

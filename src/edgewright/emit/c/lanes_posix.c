@@ -1,9 +1,11 @@
-/* Lanes as threads of the process. They are started by the first run and wait for the next one: a moment awake, since a
- * barrier is soon over and the next frame is often there already, then asleep. Each lane compares the clock with the time
- * that it computed: what is missing, the system gave to other threads. Where that is much, or runs take longer than they
- * did, cores are busy: lanes that sleep at once are tried, which leaves a core to the others, and the caller alone, and
- * the fastest way is taken for a while. Callers on several threads have a crew of lanes each, up to EW_LANE_CREWS; who finds all of them at work waits
- * for one.
+/* Lanes as threads of the process. The first run starts them, and they wait for the next one: a moment awake, since a
+ * barrier is soon over and the next frame is often there already, then asleep.
+ *
+ * Each lane compares the clock with the time that it computed: the system gave the rest to other threads. Where that is
+ * much, or runs take longer than before, cores are busy. Then lanes that sleep at once are tried, which leave a core to
+ * the others, and the caller alone; the fastest way is taken for a while.
+ *
+ * Callers on several threads have a crew of lanes each, up to EW_LANE_CREWS. A caller waits where all crews are at work.
  *
  * To bring threads of your own, define EW_CALLER_BRINGS_LANES and write ew_lanes_run and ew_lanes_meet. */
 #ifndef EW_CALLER_BRINGS_LANES

@@ -1,6 +1,6 @@
-"""Static functions whose bodies can go to their callers: compilers refuse some, whatever attributes ask for.
+"""Static functions that compilers can inline.
 
-GCC says of them that they can never be inlined, and does not compile the file.
+GCC can never inline some functions. Where an attribute asks for it all the same, it does not compile the file.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ _TWICE = ("setjmp", "sigsetjmp", "vfork", "getcontext", "savectx")  # GCC's list
 
 
 def inlinable(functions: Sequence[Function]) -> tuple[Function, ...]:
-    """The functions that `static` can be marked of, without those that call themselves, be it through others."""
+    """The static functions that can be marked for inlining: none calls itself, directly or through others."""
     calls = nx.DiGraph((function.usr, callee) for function in functions for callee in function.calls)
-    return tuple(f for f in functions if f.static and not any(nx.has_path(calls, one, f.usr) for one in f.calls))
+    in_cycles = {usr for cycle in nx.strongly_connected_components(calls) if len(cycle) > 1 for usr in cycle}
+    return tuple(f for f in functions if f.static and f.usr not in in_cycles and f.usr not in f.calls)
 
 
 def marked_static(cursor: Cursor, text: bytes) -> Span | None:
-    """Where the head of a function begins with `static`; None where its body has to stay in a function of its own.
+    """The word `static` at the start of a function; None where compilers may be unable to inline the function.
 
-    So it does where attributes say what is to become of it, for `...`, and where a call in it may return twice.
+    They may be where it has attributes, takes `...`, or calls a function that returns twice.
     """
     start, end = span(cursor)
     body = next((span(child)[0] for child in children(cursor) if child.kind is KINDS.COMPOUND_STMT), end)
